@@ -24,7 +24,7 @@ from parley.results.parts_to_store import compute_parts_to_store
 from parley.results.remarks import REMARKS
 from parley.results.result import RunResult
 from parley.rules.task import Task
-from parley.runs import start
+from parley.runs import screening, start
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, ProgressEvent
 from parley.runs.progress_display import show_progress
@@ -189,8 +189,8 @@ async def run_async(
     place = open_store(experiment.store)
     prepared = experiment.prepare()
     check_parts(type(prepared.task))
-    play = with_browser(partial(start.start_run, prepared, place, fresh=fresh), prepared, place)
-    return result_of(await watch(progress, play))
+    play = partial(screening.screen_and_play, prepared, place, fresh=fresh)
+    return result_of(await watch(progress, with_browser(play, prepared, place)))
 
 
 def with_options_of(

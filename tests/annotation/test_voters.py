@@ -5,7 +5,7 @@ import pytest
 import parley
 from parley import UsageError
 from parley.annotation.study import prepare_study
-from parley.annotation.voters import end_link, find_invited, find_voter, open_invited
+from parley.annotation.voters import find_invited, find_voting, open_invited
 from parley.store import open_store, open_votes
 from tests.runs.test_recall import evolve
 
@@ -18,7 +18,7 @@ def make_pairs(place):
     """A run with pairs to compare."""
     ref = parley.run("qa", models=BOTS, items=6, shots=0, seed=1, store=place).ref
     with pytest.raises(UsageError, match="parley annotate draw"):
-        find_voter([ref], "Ann")
+        find_voting([ref])
     with open_votes([ref]) as votes:
         prepare_study(votes, [ref], 2, 1, True)
     return ref
@@ -40,8 +40,8 @@ KINDS = {
 def test_a_person_with_a_link_votes_until_nothing_is_left(place, kind):
     make, choices = KINDS[kind]
     ref = make(place)
-    store, open_ann = open_store(place), find_voter([ref], "Ann")
-    with open_ann() as voter:
+    store, voting = open_store(place), find_voting([ref])
+    with voting.open_voter("Ann") as voter:
         token, replaces = voter.invite()
     assert not replaces
     assert find_invited(store, "guessed") is None
@@ -57,7 +57,7 @@ def test_a_person_with_a_link_votes_until_nothing_is_left(place, kind):
         with pytest.raises(UsageError, match="already voted"):
             voter.vote(first, choices[1])
         assert voter.vote(first, choices[1], change=True) == "changed"
-    with open_ann() as voter:  # the same person, at the terminal
+    with voting.open_voter("Ann") as voter:  # the same person, at the terminal
         assert voter.own_votes() == {first: choices[1]}
         second = voter.offer()
         assert [*voter.remaining()] == [second]
@@ -69,25 +69,25 @@ def test_a_person_with_a_link_votes_until_nothing_is_left(place, kind):
         again, replaces = voter.invite()
     assert replaces
     assert find_invited(store, token).ended
-    end_link([ref], "ANN")
+    voting.end_link("ANN")
     assert find_invited(store, again).ended
     with pytest.raises(UsageError, match="no invitation to end"):
-        end_link([ref], "ann")
+        voting.end_link("ann")
 
 
 def test_a_run_that_is_done_has_pairs_if_they_were_drawn(tmp_path):
     ref = make_waiting(tmp_path)
-    with find_voter([ref], "Ann")() as voter:
+    with find_voting([ref]).open_voter("Ann") as voter:
         while (found := voter.offer()) is not None:
             voter.vote(found, "yes")
         assert voter.find_resumable() == ref
     assert parley.resume(ref.location).state == "done"
-    with find_voter([ref], "Ann")() as voter:
+    with find_voting([ref]).open_voter("Ann") as voter:
         assert voter.noun == "conversation"
         assert (voter.offer(), voter.own_votes()) == (None, {})
         with pytest.raises(UsageError, match="parley annotate draw"):
             voter.invite()
     with open_votes([ref]) as votes:
         votes.create_study([ref.id], 0, False)
-    with find_voter([ref], "Ann")() as voter:
+    with find_voting([ref]).open_voter("Ann") as voter:
         assert voter.noun == "pair"

@@ -23,7 +23,7 @@ from parley.providers._openai_batches import OpenAIBatchClient
 from parley.runs import batches
 from parley.runs.batches import endpoint_of
 from parley.runs.progress import Progress, StopSignal
-from parley.runs.start import start_run
+from parley.runs.start import play_new_run
 from parley.runs.watching import Watching
 from parley.store import find_run, open_store
 from parley.testing.batch_server import BatchServer, Failed, says_as_anthropic
@@ -695,7 +695,7 @@ def test_ctrl_c_does_not_wait_for_batches():
             experiment.given = from_keywords(repeats=4)
             store = open_store("runs")
             watching = Watching(progress, stop_signal)
-            ending = await start_run(experiment.prepare(), store, watching)
+            ending = await play_new_run(experiment.prepare(), store, watching)
             assert (ending.state, ending.status) == ("stopped", "interrupted")
             server.acts.clear()
             assert any("stays with the provider" in notice for notice in progress.notices)

@@ -99,6 +99,23 @@ class Voter(ABC, Generic[Place]):
         return None
 
 
+def compare_votes(
+    who: str, before: str | None, choice: str, change: bool, place: str, number: int
+) -> VoteOutcome:
+    """What a vote is beside the one that this person gave `before`. The same vote again changes
+    nothing. A different one is refused, unless `change` asks for it."""
+    if before == choice:
+        return "same"
+    if before is not None and not change:
+        raise UsageError(
+            f"{who} has already voted {before} on {place}: use --change {number} to replace this "
+            "vote"
+        )
+    if before is None and change:
+        raise UsageError(f"{who} has not voted on {place}, so there is no vote to change")
+    return "recorded" if before is None else "changed"
+
+
 def normalise_name(name: str) -> str:
     """The name of a person without needless white space."""
     given = " ".join(unicodedata.normalize("NFKC", name).split())

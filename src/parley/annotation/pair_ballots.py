@@ -10,6 +10,7 @@ from parley.annotation.ballots import (
     VoteChoice,
     VoteOutcome,
     Voter,
+    compare_votes,
     hash_token,
     make_token,
     normalise_name,
@@ -183,22 +184,14 @@ def cast_vote(
         if number not in known:
             raise UsageError(f"there is no pair {number}: choose a number from 1 to {len(known)}")
         before = known[number].get(who.id)
-        if before == choice:
-            return "same"
-        if before is not None and not change:
-            raise UsageError(
-                f"{who.name} has already voted {before} on pair {number}: use --change {number} to "
-                f"replace this vote"
-            )
-        if before is None and change:
-            raise UsageError(
-                f"{who.name} has not voted on pair {number}, so there is no vote to change"
-            )
+        outcome = compare_votes(who.name, before, choice, change, f"pair {number}", number)
+        if outcome == "same":
+            return outcome
         votes.release_pair(study, who, number)
         if before is None and not votes_needed(list(known[number].values())):
             return "not needed"
         votes.record_vote(study, number, who, choice)
-    return "recorded" if before is None else "changed"
+    return outcome
 
 
 def list_open_pairs(votes: VoteStore, study: Study, who: Annotator) -> set[int]:

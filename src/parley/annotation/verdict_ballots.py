@@ -12,6 +12,7 @@ from parley.annotation.ballots import (
     VoteChoice,
     VoteOutcome,
     Voter,
+    compare_votes,
     hash_token,
     make_token,
     normalise_name,
@@ -190,19 +191,10 @@ def cast_verdict(
         before = next(
             (said for each, said in by.items() if each.casefold() == who.casefold()), None
         )
-        if before == choice:
-            return "same"
-        if before is not None and not change:
-            raise UsageError(
-                f"{who} has already voted {before} on match {match}, {seat}: use --change "
-                f"{match} to replace this vote"
-            )
-        if before is None and change:
-            raise UsageError(
-                f"{who} has not voted on match {match}, {seat}, so there is no vote to change"
-            )
-        votes.record(reader.info.id, match, seat, who, choice)
-    return "recorded" if before is None else "changed"
+        outcome = compare_votes(who, before, choice, change, f"match {match}, {seat}", match)
+        if outcome != "same":
+            votes.record(reader.info.id, match, seat, who, choice)
+    return outcome
 
 
 def invite_to_verdicts(votes: VerdictVoteStore, run: str, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -33,68 +34,69 @@ from parley.store import (
     open_votes,
     read_run,
 )
+from parley.store.reader import RunReader
 
 OpenVoter = Callable[[], AbstractContextManager[Voter[Any]]]
 
 
-def takes_verdicts(refs: Sequence[RunRef]) -> bool:
-    """Whether people vote on single conversations: of a run that waits for this, and of one that is
-    done and has no pairs to compare."""
-    if len(refs) != 1:
-        return False
-    with read_run(refs[0]) as reader:
-        if not asks_people(reader):
-            return False
-        if reader.info.state != "done":
-            return True
-        try:
-            with open_votes(refs, read_only=True) as votes:
-                return votes.find_study([reader.info.id]) is None
-        except UsageError:  # there is no file of votes
-            return True
+@dataclass(frozen=True)
+class PairVoting:
+    """People compare pairs of conversations of these runs."""
+
+    refs: Sequence[RunRef]
+
+    @contextmanager
+    def open_voter(self, name: str) -> Iterator[Voter[Any]]:
+        """The ballots of a person."""
+        store = open_store(self.refs[0].store)
+        with open_votes(self.refs) as votes:
+            study = find_study(votes, self.refs)
+            who = register_annotator(votes, study, name)
+            yield PairVoter(votes, study, who, partial(find_voted_run, store))
+
+    def end_link(self, name: str) -> None:
+        """End the personal link of a person. The votes stay."""
+        with open_votes(self.refs) as votes:
+            end_invitation(votes, find_study(votes, self.refs), name)
 
 
-def find_voter(refs: Sequence[RunRef], name: str) -> OpenVoter:
-    """How to open the ballots of a person on these runs, for a moment. Pairs must have been
-    drawn."""
-    if takes_verdicts(refs):
-        return partial(open_verdict_voter, refs[0], name)
-    check_pairs(refs)
-    return partial(open_pair_voter, refs, name)
+@dataclass(frozen=True)
+class VerdictVoting:
+    """People vote on single conversations of this run."""
+
+    ref: RunRef
+
+    @contextmanager
+    def open_voter(self, name: str) -> Iterator[Voter[Any]]:
+        """The ballots of a person."""
+        with read_run(self.ref) as reader, open_verdict_votes(self.ref) as votes:
+            yield VerdictVoter(votes, reader, name)
+
+    def end_link(self, name: str) -> None:
+        """End the personal link of a person. The votes stay."""
+        with read_run(self.ref) as reader, open_verdict_votes(self.ref) as votes:
+            end_verdict_invitation(votes, reader.info.id, name)
 
 
-def check_pairs(refs: Sequence[RunRef]) -> None:
-    """Refuse runs of which no pairs have been drawn, without making a file of votes."""
-    with open_votes(refs, read_only=True) as votes:
+def find_voting(refs: Sequence[RunRef]) -> PairVoting | VerdictVoting:
+    """How people vote on these runs: on single conversations of a run that waits for this, and of
+    one that is done and has no pairs; else on pairs, which must have been drawn."""
+    if len(refs) == 1:
+        with read_run(refs[0]) as reader:
+            if asks_people(reader) and (reader.info.state != "done" or not has_pairs(reader)):
+                return VerdictVoting(refs[0])
+    with open_votes(refs, read_only=True) as votes:  # makes no file of votes
         find_study(votes, refs)
+    return PairVoting(refs)
 
 
-@contextmanager
-def open_pair_voter(refs: Sequence[RunRef], name: str) -> Iterator[Voter[Any]]:
-    """The ballots of a person on pairs of these runs."""
-    store = open_store(refs[0].store)
-    with open_votes(refs) as votes:
-        study = find_study(votes, refs)
-        who = register_annotator(votes, study, name)
-        yield PairVoter(votes, study, who, partial(find_voted_run, store))
-
-
-@contextmanager
-def open_verdict_voter(ref: RunRef, name: str) -> Iterator[Voter[Any]]:
-    """The ballots of a person on single conversations of a run."""
-    with read_run(ref) as reader, open_verdict_votes(ref) as votes:
-        yield VerdictVoter(votes, reader, name)
-
-
-def end_link(refs: Sequence[RunRef], name: str) -> None:
-    """End the personal link of somebody who was invited to vote on these runs. The votes stay."""
-    if takes_verdicts(refs):
-        with read_run(refs[0]) as reader, open_verdict_votes(refs[0]) as verdicts:
-            end_verdict_invitation(verdicts, reader.info.id, name)
-    else:
-        check_pairs(refs)
-        with open_votes(refs) as pairs:
-            end_invitation(pairs, find_study(pairs, refs), name)
+def has_pairs(reader: RunReader) -> bool:
+    """Whether pairs of this run alone have been drawn."""
+    try:
+        with open_votes([reader.info.ref], read_only=True) as votes:
+            return votes.find_study([reader.info.id]) is not None
+    except UsageError:  # there is no file of votes
+        return False
 
 
 def find_invited(store: Store, token: str) -> Invitation | VerdictInvitation | None:

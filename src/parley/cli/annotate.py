@@ -7,6 +7,7 @@ import shlex
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import click
@@ -20,8 +21,8 @@ from parley.annotation.study import (
     prepare_study,
     summarise_votes,
 )
-from parley.annotation.verdict_ballots import list_open_places, summarise_verdicts
-from parley.annotation.voters import check_pairs, end_link, find_voter, takes_verdicts
+from parley.annotation.verdict_ballots import asks_people, list_open_places, summarise_verdicts
+from parley.annotation.voters import VerdictVoting, find_voting
 from parley.cli.annotate_tables import pair_table, result_tables, verdict_tables
 from parley.cli.annotate_terminal import take_votes
 from parley.cli.invocation import command_name
@@ -33,6 +34,7 @@ from parley.config.extras import require_extra
 from parley.errors import UsageError
 from parley.statistics.preferences import ConversationPair
 from parley.store import RunRef, open_store, open_votes, read_run, read_verdict_votes
+from parley.store.reader import RunReader
 from parley.tables import Table, plural, terminal_width
 
 LOOPBACK = "127.0.0.1"
@@ -128,9 +130,8 @@ def draw_pairs(
     that were drawn before stay.
     """
     refs = find_runs(runs, store)
-    if takes_verdicts(refs):
-        refuse_waiting(refs[0])
     with open_runs(refs) as found:
+        refuse_waiting(found)
         format_of_runs(found)  # refuses a task without a sheet before there is a file of votes
         ids = [reader.info.id for reader in found]
     with open_votes(refs) as votes:
@@ -178,10 +179,10 @@ def invite_voter(
     if end:
         if port is not None or bind is not None:
             raise UsageError("--port and --bind do not work with --end, which prints no link")
-        end_link(refs, annotator)
+        find_voting(refs).end_link(annotator)
         say(f"the link of {annotator} no longer works; the votes stay")
         return
-    with find_voter(refs, annotator)() as voter:
+    with find_voting(refs).open_voter(annotator) as voter:
         token, replaces = voter.invite()
     if replaces:
         say(f"the earlier link of {annotator} no longer works")
@@ -208,8 +209,7 @@ def serve_pages(
     the same store. It shows no models, scores or runs.
     """
     refs = find_runs(runs, store)
-    if not takes_verdicts(refs):
-        check_pairs(refs)
+    find_voting(refs)  # refuses runs without pairs
     require_extra("web", "voting in the browser")
     import asyncio
 
@@ -244,7 +244,7 @@ def vote_here(
     Stop with q, and continue later with the same command.
     """
     refs = find_runs(runs, store)
-    open_voter = find_voter(refs, annotator)
+    open_voter = partial(find_voting(refs).open_voter, annotator)
     take_votes(open_voter, change)
     with open_voter() as voter:
         ready = voter.find_resumable()
@@ -260,7 +260,7 @@ def vote_here(
 def print_results(runs: tuple[str, ...], store: str | None, form: str, as_json: bool) -> None:
     """Print how people voted on RUN…, and how well their votes agree."""
     refs = find_runs(runs, store)
-    if takes_verdicts(refs):
+    if isinstance(find_voting(refs), VerdictVoting):
         print_verdicts(refs[0], form, as_json)
         return
     with open_votes(refs, read_only=True) as votes:
@@ -288,14 +288,14 @@ def find_runs(runs: Sequence[str], store: str | None) -> list[RunRef]:
     return list(dict.fromkeys(place.find(run) for run in runs))
 
 
-def refuse_waiting(ref: RunRef) -> None:
+def refuse_waiting(readers: Sequence[RunReader]) -> None:
     """Refuse to draw pairs while people vote on the single conversations of a run."""
-    with read_run(ref) as reader:
-        if reader.info.state != "done":
-            raise UsageError(
-                f"people vote on the single conversations of {ref.id} until it is done: draw pairs "
-                f"then; {suggest_voting([ref])}"
-            )
+    first = readers[0]
+    if len(readers) == 1 and asks_people(first) and first.info.state != "done":
+        raise UsageError(
+            f"people vote on the single conversations of {first.info.id} until it is done: draw "
+            f"pairs then; {suggest_voting([first.info.ref])}"
+        )
 
 
 def print_data(data: Mapping[str, Any], tables: Sequence[Table], form: str, as_json: bool) -> None:

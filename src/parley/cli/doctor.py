@@ -29,7 +29,7 @@ from parley.providers._secrets import (
     expand_references,
     redact,
 )
-from parley.providers._servers import ServedModel
+from parley.providers._served_model import ServedModel
 from parley.rules.pool import Seat, Turn, View
 from parley.rules.readers import Text
 from parley.rules.task import Task

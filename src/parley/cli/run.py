@@ -38,8 +38,7 @@ from parley.money import format_usd, is_free
 from parley.options import from_flags
 from parley.providers._env_file import find_env_faults
 from parley.results.part import check_parts
-from parley.runs.screening import forecast_with_screening
-from parley.runs.start import start_run
+from parley.runs.screening import forecast_with_screening, screen_and_play
 from parley.runs.transfer import load_transferred
 from parley.store import open_store
 from parley.tables import Table, format_number, plural, terminal_width
@@ -194,7 +193,7 @@ def command(
     if not yes:
         refuse_unwanted(prepared)
     store = open_store(experiment.store)
-    play = partial(start_run, prepared, store, fresh=fresh)
+    play = partial(screen_and_play, prepared, store, fresh=fresh)
     if on_workers is not None:
         play = partial(play, play_new=on_workers.play_new, resume=on_workers.resume)
     played = play_and_print(play, prepared, store, as_json=as_json, form=form)

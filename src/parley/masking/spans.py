@@ -73,7 +73,7 @@ def families_in(text: str) -> frozenset[str]:
     """The families that a text names, also by ordinary words and in small letters."""
     lowered = lower_text(fold_for_search(text, closed_words(())).text)
     return frozenset(
-        family_of(found, ()) for found in find_matches(lowered, present_words(lowered, ()), ())
+        family_of(found, ()) for found in find_matches(lowered, present_words(lowered, ()))
     )
 
 
@@ -82,7 +82,7 @@ def find_spared(text: str, roster: Roster) -> Spared:
     folded = fold_for_search(text, closed_words(roster.own)).text
     lowered, ordinary = lower_text(folded), ordinary_words()
     families, words = set[str](), set[str]()
-    for found in find_matches(lowered, present_words(lowered, roster.own), roster.own):
+    for found in find_matches(lowered, present_words(lowered, roster.own)):
         words.add(found.word)
         if found.word in family_by_word() and (
             found.word not in ordinary or is_name(folded, found)
@@ -115,7 +115,7 @@ def find_spans(text: str, roster: Roster, spared: Spared = NOTHING_SPARED) -> li
     ordinary = ordinary_words()
     own = dict(roster.own)
     certain, possible = list[tuple[Found, str]](), list[tuple[Found, str]]()
-    every = list(find_matches(lowered, words, roster.own))
+    every = list(find_matches(lowered, words))
     starts = {found.start for found in every}
     for found in every:
         family = family_of(found, roster.own)
@@ -160,9 +160,7 @@ def is_phrase(written: str, family: str) -> bool:
     return family not in family_by_word().values() and not re.search(r"[\d_-]", written)
 
 
-def find_matches(
-    lowered: str, words: tuple[str, ...], own: tuple[tuple[str, str], ...]
-) -> Iterable[Found]:
+def find_matches(lowered: str, words: tuple[str, ...]) -> Iterable[Found]:
     """Where these words stand in a text in small letters, the longest first."""
     for found in compile_words(words).finditer(lowered) if words else ():
         word = found[found.lastgroup or 0]

@@ -1,5 +1,4 @@
-"""Servers of local models, such as vLLM: the one that runs already, or one that Parley starts and
-ends."""
+"""Servers of local models: finds the one that runs already, or starts one and ends it."""
 
 from __future__ import annotations
 
@@ -7,23 +6,21 @@ import asyncio
 import os
 import re
 import secrets
-import shlex
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from abc import abstractmethod
 from collections.abc import Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from http.client import HTTPException
 from itertools import zip_longest
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 from urllib.request import Request as HttpRequest
@@ -31,9 +28,8 @@ from urllib.request import Request as HttpRequest
 import orjson
 
 from parley.activity import report_activity
-from parley.errors import ParticipantError, Refused
-from parley.match.protocol import Call, DeviceSetup, DeviceUse, Reply, Request
-from parley.match.threads import in_daemon_thread
+from parley.errors import Refused
+from parley.match.protocol import DeviceSetup, DeviceUse, Reply, Request
 from parley.providers import _server_keeper as keeper
 from parley.providers._checkpoints import (
     break_special_marks,
@@ -43,11 +39,12 @@ from parley.providers._checkpoints import (
     find_special_marks,
     name_checkpoint,
 )
-from parley.providers._secrets import SECRET, keep_secret, read_key, redact
-from parley.providers._traits import traits_of
-from parley.providers.openai import OpenAICompatible
+from parley.providers._secrets import SECRET, keep_secret, redact
 from parley.rules.pool import Content, Turn, text_of
 from parley.tables import format_duration, make_visible, shorten
+
+if TYPE_CHECKING:
+    from parley.providers._served_model import ServedModel
 
 HOST = "127.0.0.1"
 LOOK = 0.5  # seconds between two looks at a server that loads
@@ -55,11 +52,10 @@ PATIENCE = 10.0  # seconds that a server gets to end by itself
 ANSWER = 2.0  # seconds for the list of models
 PORTS = 3  # tried, if another program takes the one that was free
 TAIL, LINES = 16_384, 3  # of the log: bytes that are read, and lines in an error
+ERROR = re.compile(r"\b[A-Z]\w*(Error|Exception): ")
 IN_USE = re.compile(r"address already in use|EADDRINUSE|port \d+ is (already )?in use", re.I)
 # how many GPUs a server uses: the options of vLLM and SGLang, which are multiplied
 PARALLEL = re.compile(r"--?(tp|pp|dp)(-size)?|--(tensor|pipeline|data)-parallel-size")
-# what Parley chooses itself
-OWN_WORDS = ("--host", "--port", "--api-key", "--served-model-name", "--model", "--model-path")
 
 
 class ServerPlace(NamedTuple):
@@ -69,103 +65,6 @@ class ServerPlace(NamedTuple):
     port: int
     key: str
     private: Path  # a folder that only this user can read
-
-
-@dataclass
-class ServedModel(OpenAICompatible):
-    """A model of a local server. Without `base_url`, Parley starts the server, unless one that
-    serves the model answers at the usual address."""
-
-    server_args: str = ""  # more words for the command line of the server
-    revision: str | None = None
-    download: bool = False
-    _starts: bool = field(default=False, init=False, repr=False)
-    _words: tuple[str, ...] = field(default=(), init=False, repr=False)
-    _server: LocalServer | None = field(default=None, init=False, repr=False)
-
-    loads_folders: ClassVar[bool] = True
-    starts_server: ClassVar[bool] = True
-    program: ClassVar[str]  # the command, which is named like the provider
-
-    def __post_init__(self) -> None:
-        self._starts = traits_of(type(self)).will_start_server({"base_url": self.base_url})
-        given = [name for name in ("server_args", "revision", "download") if getattr(self, name)]
-        if given and not self._starts:
-            raise ValueError(
-                f"`{given[0]}` is for a server that Parley starts, but this model has an address: "
-                f"remove `{given[0]}`, or `base_url` and {self.home_env}"
-            )
-        if self._starts and self.name.startswith("-"):
-            raise ValueError("the name of a model must not begin with a hyphen")
-        self._words = split_words(self.server_args)
-        super().__post_init__()
-
-    @abstractmethod
-    def command_words(self, place: ServerPlace) -> list[str]:
-        """The words after the program that start the server."""
-
-    def server_variables(self, place: ServerPlace) -> dict[str, str]:
-        """Environment variables of the server."""
-        return {}
-
-    @property
-    def label(self) -> str:
-        return f"{self.program}/{self.name}"
-
-    async def find_running(self) -> bool:
-        """Whether the model is served already: at the address that was set, or at the usual one."""
-        if not self._starts:
-            return True
-        with suppress(PermissionError):
-            return self.name in await asyncio.to_thread(list_models, self._base, self.usual_key())
-        return False
-
-    def describe_start(self) -> str:
-        """What a run does if no server at the usual address serves the model."""
-        if (program := find_program(self.program)) is None:
-            raise ParticipantError(describe_missing(self.program, self._base))
-        return f"no server at {self._base} serves it: a run starts one with {program}"
-
-    def usual_key(self) -> str | None:
-        """The key for a server at the usual address."""
-        return read_key(self.api_key_env or traits_of(type(self)).key_variable, needed=False)
-
-    async def complete(self, request: Request) -> Reply:
-        if not self._starts:
-            return await super().complete(request)
-        server = self._server or await self._find_server(request.call)
-        if not server.was_started:
-            return await super().complete(request)
-        reply = await server.answer(super().complete(server.without_marks(request)))
-        reply.device = server.use_device()
-        reply.model_served = server.served
-        return reply
-
-    async def _find_server(self, call: Call) -> LocalServer:
-        """The server of this model, once it answers."""
-        server = LocalServer.shared(self, call.run_location())
-        try:
-            # many calls wait for it: one that gives up does not cancel it
-            await asyncio.shield(asyncio.wrap_future(server.ready))
-            for notice in server.notices:
-                call.notice(notice)
-            server.check()
-        except BaseException:
-            await in_daemon_thread(server.leave)
-            raise
-        if self._server is not None:  # another call has found it
-            await in_daemon_thread(server.leave)
-            return self._server
-        self._server = server
-        if server.was_started:
-            self.connect(server.base, server.key, direct=True)
-        return server
-
-    async def close(self) -> None:
-        server, self._server = self._server, None
-        await super().close()
-        if server is not None:
-            await in_daemon_thread(server.leave)
 
 
 class LocalServer:
@@ -378,7 +277,7 @@ class LocalServer:
                 self.base = base
                 return True
             taken = format_duration(time.monotonic() - began)
-            last = "".join(f": {shorten(line, 160)}" for line in self._last_lines(1))
+            last = "".join(f": {shorten(line, 160)}" for line in self._read_lines()[-1:])
             report_activity(f"{self.model.label} is loading ({taken}){last}")
         return False
 
@@ -395,19 +294,22 @@ class LocalServer:
             report_activity("")
 
     def _describe_end(self, when: str) -> str:
-        """How the server ended, with the last lines that it printed."""
+        """How the server ended, with the last lines that it printed, after the first one that names
+        an error: engines clean up noisily."""
         assert self._process is not None
         code = self._process.returncode
         # as a shell counts signals
         how = f"by signal {code - 128}" if code > 128 else f"with exit code {code}"
-        last = " / ".join(shorten(line, 300) for line in self._last_lines(LINES))
-        said = f"; it printed last: {last}" if last else ""
+        lines = self._read_lines()
+        last, errors = lines[-LINES:], [line for line in lines if ERROR.search(line)]
+        shown = [*errors[:1], *last] if errors and errors[0] not in last else last
+        said = f"; it printed: {' / '.join(shorten(each, 300) for each in shown)}" if shown else ""
         kept = f" (log: {self.log})" if self.is_kept else ""
         return f"{self.model.program} ended {when}, {how}{said}{kept}"
 
-    def _last_lines(self, number: int) -> list[str]:
-        lines = re.split(r"[\r\n]+", self._read_log())
-        return [make_visible(redact(line.strip())) for line in lines if line.strip()][-number:]
+    def _read_lines(self) -> list[str]:
+        lines = re.split(r"[\r\n]+", redact(self._read_log()))
+        return [make_visible(line.strip()) for line in lines if line.strip()]
 
     def _read_log(self) -> str:
         """The end of what this server has printed; the log may be of several sessions."""
@@ -415,22 +317,6 @@ class LocalServer:
             log.seek(max(self._log_start, self.log.stat().st_size - TAIL))
             return log.read().decode("utf-8", "replace")
         return ""
-
-
-def split_words(text: str) -> tuple[str, ...]:
-    """The words of `server_args`; raises an error for those that Parley chooses itself."""
-    try:
-        words = tuple(shlex.split(text))
-    except ValueError as wrong:
-        raise ValueError(f"`server_args` cannot be split into words: {wrong}") from None
-    for word in words:
-        option = word.partition("=")[0]
-        if option.replace("_", "-") in OWN_WORDS:
-            raise ValueError(
-                f"`server_args` must not contain {option}, which Parley chooses: "
-                "remove it, or start the server yourself and set `base_url`"
-            )
-    return words
 
 
 def log_file(location: str, label: str, used: Collection[Path]) -> tuple[Path, bool]:
@@ -479,6 +365,7 @@ class NoRedirects(HTTPRedirectHandler):
 def list_models(base: str, key: str | None) -> list[str]:
     """The models that a server on this machine lists; none if it does not answer. Raises
     PermissionError if it does not accept the key."""
+    # threads without an event loop ask, so this is urllib and not aiohttp
     asked = HttpRequest(f"{base.rstrip('/')}/models")
     if key:
         asked.add_header("Authorization", f"Bearer {key}")

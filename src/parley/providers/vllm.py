@@ -1,6 +1,7 @@
 """A vLLM server: one that runs already, or one that Parley starts."""
 
-from parley.providers._servers import HOST, ServedModel, ServerPlace
+from parley.providers._served_model import ServedModel
+from parley.providers._servers import HOST, ServerPlace
 
 
 class Provider(ServedModel):

@@ -25,6 +25,8 @@ from parley.errors import (
     TaskError,
     describe_exception,
 )
+from parley.masking.spans import Roster
+from parley.match.effects import Execute
 from parley.match.match import Match, Outcome
 from parley.match.observers import MatchObserver
 from parley.match.protocol import Participant
@@ -34,7 +36,7 @@ from parley.plans import Done, MatchSpec
 from parley.plans.evolve import EvolvePlan
 from parley.rules.pool import Seat
 from parley.rules.quotations import derive_match_key
-from parley.runs.budget import make_budget
+from parley.runs.budget import Budget, make_budget
 from parley.runs.desk_observer import DeskObserver
 from parley.runs.earlier import EarlierSessions
 from parley.runs.forecast import estimate_calls
@@ -96,6 +98,11 @@ async def play_run(
 class Player:
     """Plays matches of a run, from `open` to `close`."""
 
+    roster: Roster
+    budget: Budget | None
+    recorder: SpendingRecorder
+    repeats: RepeatNotice
+
     def __init__(
         self,
         prepared: Prepared,
@@ -115,16 +122,10 @@ class Player:
         )
         self.sandbox, self.retrievers, self.grants = sandbox, retrievers, grants
         self.progress, self.stop_signal = watching.progress, watching.stop_signal
-        self.roster = roster_of(prepared.config)
-        self.budget = make_budget(prepared, journal, self.stop_signal, earlier.spent, grants)
-        self.recorder = SpendingRecorder(
-            earlier, journal, self.budget, self.progress, is_worker=grants is not None
-        )
         self.participants: dict[str, LimitedParticipant] = {}
         self.batches: Batches | None = None
         self.recaller: Recaller | None = None
-        self.repeats = RepeatNotice(earlier.repeats, self.progress)
-        self.execute = None if sandbox is None else track_waiting(sandbox, self.progress)
+        self.execute: Execute | None = None
         self.faults: dict[str, ParticipantError] = {}  # by message
         self.failed: Counter[str] = Counter()  # how many matches each of them has stopped
         self.fatal: ParleyError | None = None
@@ -133,20 +134,28 @@ class Player:
     def open(self) -> None:
         """Seat the participants, go on with what earlier sessions left, and tell the user what to
         know."""
-        self.progress.location = self.journal.ref.location
+        prepared, journal, earlier, grants = self.prepared, self.journal, self.earlier, self.grants
+        self.roster = roster_of(prepared.config)
+        self.budget = make_budget(prepared, journal, self.stop_signal, earlier.spent, grants)
+        self.recorder = SpendingRecorder(
+            earlier, journal, self.budget, self.progress, is_worker=grants is not None
+        )
+        self.repeats = RepeatNotice(earlier.repeats, self.progress)
+        if self.sandbox is not None:
+            self.execute = track_waiting(self.sandbox, self.progress)
+        self.progress.location = journal.ref.location
         self.progress.on_failure = self.stop_for_callback
         self._heartbeat_task = asyncio.create_task(self._keep_alive())
         open_ended = self._seat_participants()
         self._open_batches()
-        config, source = self.prepared.config, self.prepared.source
-        if config.evolve is not None and source is None:
-            self.recaller = Recaller(self.prepared, self.journal, self.retrievers)
+        if prepared.config.evolve is not None and prepared.source is None:
+            self.recaller = Recaller(prepared, journal, self.retrievers)
         if self.progress.failure is not None:  # in a screening, or while the run was opened
             self.stop_for_callback(self.progress.failure)
         self.progress.emit("started")
         self.repeats.notify_if_found()
-        notices = [*open_ended, *self.prepared.cautions, self.journal.notice]
-        if self.sandbox is not None and config.sandbox == "none":
+        notices = [*open_ended, *prepared.cautions, journal.notice]
+        if self.sandbox is not None and prepared.config.sandbox == "none":
             notices.append(
                 "model-written code runs on this machine WITHOUT a sandbox, as you requested"
             )
@@ -356,6 +365,8 @@ class Player:
 
 class PlanPlayer(Player):
     """Plays a whole run: the matches of its plan, some at a time."""
+
+    finished: FinishedOnRecord
 
     def open(self) -> None:
         self.finished = FinishedOnRecord(self.earlier.ended, lambda: read_run(self.journal.ref))

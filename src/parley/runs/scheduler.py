@@ -143,10 +143,6 @@ class Scheduler:
             0, self._size - taken - self._queue.look_ahead(self._size) - len(self._postponed)
         )
 
-    @property
-    def is_idle(self) -> bool:
-        return self._idle.is_set()
-
     async def wait_until_idle(self) -> None:
         """Wait until all matches have ended."""
         await self._idle.wait()

@@ -22,6 +22,7 @@ from parley.plans.confident_items import all_confident
 from parley.runs.forecast import Forecast, forecast_run
 from parley.runs.new_names import refuse_taken_name
 from parley.runs.run_outcome import RunOutcome
+from parley.runs.start import play_new_run, resume_run
 from parley.runs.watching import PlayNew, Resume, Watching
 from parley.store import RunInfo, RunRef, Store, read_run
 from parley.store.config import MAY_CHANGE, Config, ScreeningTarget
@@ -29,18 +30,25 @@ from parley.store.reader import RunReader
 from parley.tables import format_item_count
 
 
-async def screen_items(
+async def screen_and_play(
     prepared: Prepared,
     store: Store,
     watching: Watching,
-    fresh: bool,
-    play_new: PlayNew,
-    resume: Resume,
-) -> Prepared | RunOutcome:
-    """Screen the items of a run: the run on the items that were found, or how the screening ended
-    where it is not done. An earlier screening is used or resumed unless `fresh` is set."""
+    *,
+    fresh: bool = False,
+    play_new: PlayNew = play_new_run,
+    resume: Resume = resume_run,
+) -> RunOutcome:
+    """Play a new run; if its task asks for it, screen its items first. An earlier screening is used
+    or resumed unless `fresh` is set. A screening that does not end with "done" ends this too."""
     screening = prepared.screening
-    assert screening is not None
+    if screening is None:
+        if fresh:
+            raise UsageError(
+                f"--fresh has no effect, because the task {prepared.task.name} screens no "
+                "questions with these parameters: remove --fresh"
+            )
+        return await play_new(prepared, store, watching)
     refuse_taken_name(prepared.config, store)
     ref, spent = None if fresh else find_earlier(screening, store), (0, 0.0)
     if ref is None:
@@ -53,7 +61,7 @@ async def screen_items(
         ending = await resume(screening, ref, watching)
     if ending.state != "done":
         return replace(ending, during_screening=True)
-    return run_on_found_items(prepared, ending.ref, spent)
+    return await play_new(run_on_found_items(prepared, ending.ref, spent), store, watching)
 
 
 def spent_by(reader: RunReader) -> tuple[int, float]:

@@ -19,9 +19,8 @@ from parley.runs.player import play_run
 from parley.runs.recall import prepare_retrievers
 from parley.runs.run_outcome import RunOutcome
 from parley.runs.run_sandbox import open_sandbox
-from parley.runs.screening import screen_items
 from parley.runs.transfer import load_transferred
-from parley.runs.watching import PlayNew, Resume, Watching
+from parley.runs.watching import Watching
 from parley.store import NewRun, RunRef, Store, open_store, read_run
 from parley.tables import plural
 
@@ -104,33 +103,6 @@ async def resume_run(
             await journal.close()
             raise
         return await play_run(prepared, journal, earlier, watching, sandbox, retrievers)
-
-
-async def start_run(
-    prepared: Prepared,
-    store: Store,
-    watching: Watching,
-    *,
-    fresh: bool = False,
-    play_new: PlayNew = play_new_run,
-    resume: Resume = resume_run,
-) -> RunOutcome:
-    """Play a new run; if its task asks for it, screen its items first.
-
-    `fresh`: repeat the screening even if there is an earlier one. `play_new` and `resume` play each
-    of the two runs.
-    """
-    if prepared.screening is not None:
-        found = await screen_items(prepared, store, watching, fresh, play_new, resume)
-        if isinstance(found, RunOutcome):
-            return found
-        prepared = found
-    elif fresh:
-        raise UsageError(
-            f"--fresh has no effect, because the task {prepared.task.name} screens no "
-            "questions with these parameters: remove --fresh"
-        )
-    return await play_new(prepared, store, watching)
 
 
 def check_concurrency(prepared: Prepared, concurrency: int | None = None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import orjson
 
@@ -16,7 +16,6 @@ from parley.rules.pool import Content, ContentPart, Seat, text_of
 from parley.store.rows import encode_json
 from parley.store.tables import CALLS, list_names
 
-Converter: TypeAlias = Callable[[Any], Any]
 COLUMNS = tuple(column for column in CALLS.columns if column.of)  # of the call itself
 FIELDS = list_names(COLUMNS)
 PARTS = [column.name for column in COLUMNS].index("parts")
