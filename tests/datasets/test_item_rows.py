@@ -9,7 +9,8 @@ import parley
 from parley import Items, Role, UsageError
 from parley.audit.audit import audit_run
 from parley.config.selection import recorded_items, stored_items
-from parley.datasets.item_rows import item_from_row
+from parley.datasets.item_rows import item_from_row, restore_value
+from parley.rules.items.question import Question
 from tests import games
 
 
@@ -87,3 +88,10 @@ def test_a_run_whose_items_have_numbers_as_ids_is_audited(tmp_path):
     found = audit_run(result.ref, __file__)
     assert found.breaches == []
     assert found.checked["replay"] == 3
+
+
+def test_an_item_whose_field_has_another_type_is_damaged():
+    """An item that was changed in a record: its class may fail with any error of types."""
+    row = {"id": "a", "question": "?", "answer": {}}
+    with pytest.raises(UsageError, match="strip"):
+        restore_value(row, Question, "item a")

@@ -15,7 +15,21 @@ import fastjsonschema
 import pytest
 
 import parley
-from parley import Lines, Metric, Note, Part, Result, Role, Seat, Table, Task, TaskError, Votes
+from parley import (
+    Bar,
+    Bars,
+    Lines,
+    Metric,
+    Note,
+    Part,
+    Result,
+    Role,
+    Seat,
+    Table,
+    Task,
+    TaskError,
+    Votes,
+)
 from parley.audit.audit import audit_run
 from parley.config.task_catalogue import task_class
 from parley.results.part import declared_parts, general_parts, parts_of_task
@@ -229,6 +243,63 @@ def test_words_stand_before_the_tables_of_a_part_and_json_has_its_data(tmp_path)
     assert "One <code>vote</code> &lt;b&gt;in all&lt;/b&gt;.</p>" in page
 
 
+def raise_escape(run):
+    raise ValueError("\x1b[31m")
+
+
+@dataclass(frozen=True)
+class Steering(Scribe):
+    """Has parts whose words, and whose error, have characters that steer a terminal."""
+
+    parts = (
+        Part(
+            "worded",
+            "Worded",
+            tuple[Vote, ...],
+            lambda run: (Vote(1),),
+            tables=lambda found, style: [ONE_TABLE],
+            words=lambda found, style: "red \x1b[31m \u202e",
+        ),
+        Part("failed", "Failed", tuple[Vote, ...], raise_escape, tables=lambda f, s: []),
+    )
+
+
+def test_words_and_errors_of_a_part_cannot_steer_a_terminal(tmp_path):
+    models = {"a": lambda v: "x", "b": lambda v: "xy"}
+    result = parley.run(Steering(), models, store=tmp_path)
+    for form in ("text", "markdown", "latex"):
+        assert "\x1b" not in result.render(form, "worded")
+        assert "\u202e" not in result.render(form, "worded")
+    with pytest.raises(parley.ParleyError) as told:
+        result.render("text", "failed")
+    assert "\x1b" not in str(told.value)
+
+
+@dataclass(frozen=True)
+class Unwritable(Scribe):
+    """Has a part with a figure that JSON cannot hold."""
+
+    parts = (
+        Part(
+            "lost",
+            "Lost",
+            tuple[Vote, ...],
+            lambda run: (Vote(1),),
+            tables=lambda found, style: [ONE_TABLE],
+            figures=lambda found, style: [
+                Bars("x", "x", "x", (Bar("a", {"p": float("nan")}),)),
+            ],
+        ),
+    )
+
+
+def test_a_figure_that_cannot_be_read_back_is_not_stored(tmp_path):
+    models = {"a": lambda v: "x", "b": lambda v: "xy"}
+    result = parley.run(Unwritable(), models, store=tmp_path)
+    assert "lost" not in Result(result.ref).stored
+    assert ">Result</h2>" in Result(result.ref).report(tmp_path / "page.html").read_text("utf-8")
+
+
 MISTAKES = {
     "one_table": {"tables": lambda found, style: ONE_TABLE},
     "no_table": {"tables": lambda found, style: [None]},
@@ -236,6 +307,7 @@ MISTAKES = {
     "one_figure": {"figures": lambda found, style: Lines("x", "x", "x", "y", ())},
     "text_figure": {"figures": lambda found, style: "figure"},
     "number_rows": {"rows": lambda found: [1]},
+    "number_cell": {"tables": lambda found, style: [Table(["a"], [[1]])]},
 }
 
 
@@ -453,9 +525,14 @@ def test_a_stored_part_that_is_damaged_is_named(hunt, column, text):
         connection.execute(f"UPDATE part_results SET {column} = ?", (text,))
         connection.commit()
     result = Result(path)
-    read = {"data": result.tables, "figures": result.figures}[column]
+    assert {"data": result.tables, "figures": result.figures}[column]("trust") == []
     with pytest.raises(parley.ParleyError, match=r"stored part `stag_hunt\.trust` is damaged"):
-        read("trust")
+        result.render("text", "trust")
+    page = result.report(path.with_suffix(".html"), audit=False).read_text(encoding="utf-8")
+    assert "stored part `stag_hunt.trust` is damaged" in page.replace("<code>", "`").replace(
+        "</code>", "`"
+    )
+    assert ">Result</h2>" in page
 
 
 def test_a_stored_part_of_several_lists_keeps_them_apart_in_csv(hunt):

@@ -189,7 +189,7 @@ def make_dataclass(kind: type, values: Mapping[str, Any], where: str) -> Any:
     """Make a dataclass with these values; its errors get the place in front."""
     try:
         return kind(**values)
-    except (TypeError, ValueError) as wrong:
+    except (AttributeError, TypeError, ValueError) as wrong:
         raise UsageError(f"{where}: {wrong}") from None
 
 
@@ -198,7 +198,7 @@ def find_unstorable(item: Any) -> str | None:
     for name, value in asdict(item).items():
         try:
             json.dumps(value)
-        except (TypeError, ValueError) as wrong:
+        except (AttributeError, TypeError, ValueError) as wrong:
             return (
                 f"{name} cannot be stored with a run ({wrong}): use text, numbers, lists, "
                 "mappings or dataclasses"

@@ -13,6 +13,7 @@ from parley.config.prices import PriceList
 from parley.config.task_catalogue import installed_tasks, task_of_run
 from parley.errors import UsageError
 from parley.providers._secrets import make_secret_filter
+from parley.report.html import make_cleaner
 from parley.report.named_figures import NamedFigure, list_figures
 from parley.report.page import make_page, name_run
 from parley.report.page_options import PageOptions
@@ -50,7 +51,7 @@ class Report:
                 return self._json()
             case "csv":
                 return self._csv()
-        clean, parts = make_secret_filter(), list[str]()
+        clean, parts = make_cleaner(), list[str]()
         for found in self.compared:
             if not found.is_single:
                 parts += self._parts(found, form, width)
@@ -71,7 +72,7 @@ class Report:
         self, found: ComparisonResult, form: str, width: int | None, level: int = 1
     ) -> Iterator[str]:
         """The parts of a comparison as text, with headings of this level."""
-        clean = make_secret_filter()
+        clean = make_cleaner()
         for name, part in found.parts.items():
             words, tables = found.words(name), found.tables(name)
             if not words and not tables:

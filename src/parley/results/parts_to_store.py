@@ -9,9 +9,11 @@ from contextlib import suppress
 import orjson
 
 from parley import __version__
+from parley.errors import ParleyError
 from parley.results.part import general_parts, qualified_name
 from parley.results.remarks import describe_failure
 from parley.results.result import RunResult
+from parley.results.stored_parts import read_stored_figures
 from parley.results.types import as_json, json_schema
 from parley.store import StoredPart
 
@@ -44,13 +46,17 @@ def make_stored_parts(result: RunResult) -> list[StoredPart]:
         figures = result.figures(part.name)
         if part.name in result.failures:
             continue
-        kept.append(
-            StoredPart(
-                qualified_name(part, result.head.run.task),
-                __version__,
-                orjson.dumps(json_schema(part.result)).decode(),
-                orjson.dumps(part.publish(result.part(part.name))).decode(),
-                orjson.dumps([as_json(figure) for figure in figures]).decode(),
-            )
+        stored = StoredPart(
+            qualified_name(part, result.head.run.task),
+            __version__,
+            orjson.dumps(json_schema(part.result)).decode(),
+            orjson.dumps(part.publish(result.part(part.name))).decode(),
+            orjson.dumps([as_json(figure) for figure in figures]).decode(),
         )
+        try:
+            read_stored_figures(stored)
+        except ParleyError as wrong:  # numbers that JSON does not have
+            result.failures[part.name] = str(wrong)
+            continue
+        kept.append(stored)
     return kept

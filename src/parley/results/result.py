@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
 
@@ -50,7 +51,7 @@ from parley.results.types import Figure, LeftOut, ResultHead, RunFactsInResult, 
 from parley.rules.notes import decode
 from parley.rules.task import Task
 from parley.store import RunInfo, RunRef, StoredPart, find_run, read_run
-from parley.tables import Table, break_lines, terminal_width
+from parley.tables import Table, break_lines, show_hidden, terminal_width
 
 T = TypeVar("T")
 SIGNED = "results"  # the part with the signature, which stands below the tables of every part
@@ -217,8 +218,16 @@ class RunResult:
         try:
             return work()
         except Exception as wrong:
-            self.failures[part.name] = f"{type(wrong).__name__}: {wrong}"
+            self.failures[part.name] = show_hidden(f"{type(wrong).__name__}: {wrong}")
             return None
+
+    def _read_stored(self, name: str, read: Callable[[StoredPart], list[T]]) -> list[T]:
+        """Read a stored part; one that is damaged is a failure of this part alone."""
+        try:
+            return read(self.stored[name])
+        except ParleyError as wrong:
+            self.failures[name] = show_hidden(str(wrong))
+            return []
 
     def part(self, name: str) -> Any:
         """The data of a part, of the type that its `result` declares; None or () if there is
@@ -261,12 +270,12 @@ class RunResult:
     def tables(self, name: str) -> list[Table]:
         """The tables of a part; none if the run has no data for it."""
         if name in self.stored:
-            return make_stored_tables(self.stored[name])
+            return self._read_stored(name, make_stored_tables)
         self.compute([name, SIGNED])
         part, found, style = self.parts[name], self._computed[name], self.style
         if not found:
             return []
-        return self._guard(part, lambda: checked_list(part.tables(found, style), Table)) or []
+        return self._guard(part, lambda: checked_tables(part.tables(found, style))) or []
 
     def words(self, name: str) -> str:
         """The introduction of a part; empty if it has none."""
@@ -274,12 +283,13 @@ class RunResult:
             return ""
         self.compute([name])
         part, found, style = self.parts[name], self._computed[name], self.style
-        return (self._guard(part, lambda: str(part.words(found, style))) or "") if found else ""
+        words = self._guard(part, lambda: str(part.words(found, style))) if found else ""
+        return show_hidden(words or "")
 
     def figures(self, name: str) -> list[Figure]:
         """The figures of a part."""
         if name in self.stored:
-            return read_stored_figures(self.stored[name])
+            return self._read_stored(name, read_stored_figures)
         self.compute([name])
         part, found, style = self.parts[name], self._computed[name], self.style
         if not found:
@@ -323,7 +333,7 @@ class RunResult:
         self._refuse_failed(part)
         if not tables:
             nothing = f"part `{part}`: the stored result is empty"
-            return self.parts[part].absent if part in self.parts else nothing
+            return show_hidden(self.parts[part].absent) if part in self.parts else nothing
         *first, last = tables
         notes = filter(None, [last.note, *list_part_notes(self, part)])
         last = replace(last, note="\n".join(notes))
@@ -411,6 +421,16 @@ def checked_list(given: Any, kinds: type[T] | tuple[type[T], ...]) -> list[T]:
     for each in found:
         if not isinstance(each, kinds):
             raise TypeError(f"expected a list of {names}, found {each!r:.80} in the list")
+    return found
+
+
+def checked_tables(given: Any) -> list[Table]:
+    """The tables that a part returned; a TypeError if a cell is not text."""
+    found = checked_list(given, Table)
+    for table in found:
+        for cell in chain(table.header, *table.rows):
+            if not isinstance(cell, str):
+                raise TypeError(f"the cells of a table must be text, found {cell!r:.80}")
     return found
 
 
