@@ -137,6 +137,7 @@ def serve(program, words):
             note(asked=said)
             if "dies-playing" in kinds and Handler.asked >= 3 and not earlier:
                 print("RuntimeError: CUDA error: an illegal memory access", flush=True)
+                print("\n".join(5 * ["leaked function"]), flush=True)  # as vLLM does in the end
                 os._exit(9)
             message = {"role": "assistant", "content": SAID}
             usage = {"prompt_tokens": 7, "completion_tokens": 4}

@@ -55,6 +55,7 @@ PATIENCE = 10.0  # seconds that a server gets to end by itself
 ANSWER = 2.0  # seconds for the list of models
 PORTS = 3  # tried, if another program takes the one that was free
 TAIL, LINES = 16_384, 3  # of the log: bytes that are read, and lines in an error
+ERROR = re.compile(r"\b[A-Z]\w*(Error|Exception): ")
 IN_USE = re.compile(r"address already in use|EADDRINUSE|port \d+ is (already )?in use", re.I)
 # how many GPUs a server uses: the options of vLLM and SGLang, which are multiplied
 PARALLEL = re.compile(r"--?(tp|pp|dp)(-size)?|--(tensor|pipeline|data)-parallel-size")
@@ -378,7 +379,7 @@ class LocalServer:
                 self.base = base
                 return True
             taken = format_duration(time.monotonic() - began)
-            last = "".join(f": {shorten(line, 160)}" for line in self._last_lines(1))
+            last = "".join(f": {shorten(line, 160)}" for line in self._read_lines()[-1:])
             report_activity(f"{self.model.label} is loading ({taken}){last}")
         return False
 
@@ -395,19 +396,22 @@ class LocalServer:
             report_activity("")
 
     def _describe_end(self, when: str) -> str:
-        """How the server ended, with the last lines that it printed."""
+        """How the server ended, with the last lines that it printed, after the first one that names
+        an error: engines clean up noisily."""
         assert self._process is not None
         code = self._process.returncode
         # as a shell counts signals
         how = f"by signal {code - 128}" if code > 128 else f"with exit code {code}"
-        last = " / ".join(shorten(line, 300) for line in self._last_lines(LINES))
-        said = f"; it printed last: {last}" if last else ""
+        lines = self._read_lines()
+        last, errors = lines[-LINES:], [line for line in lines if ERROR.search(line)]
+        shown = [*errors[:1], *last] if errors and errors[0] not in last else last
+        said = f"; it printed: {' / '.join(shorten(each, 300) for each in shown)}" if shown else ""
         kept = f" (log: {self.log})" if self.is_kept else ""
         return f"{self.model.program} ended {when}, {how}{said}{kept}"
 
-    def _last_lines(self, number: int) -> list[str]:
-        lines = re.split(r"[\r\n]+", self._read_log())
-        return [make_visible(redact(line.strip())) for line in lines if line.strip()][-number:]
+    def _read_lines(self) -> list[str]:
+        lines = re.split(r"[\r\n]+", redact(self._read_log()))
+        return [make_visible(line.strip()) for line in lines if line.strip()]
 
     def _read_log(self) -> str:
         """The end of what this server has printed; the log may be of several sessions."""
