@@ -18,8 +18,8 @@ import pytest
 import parley
 from parley.activity import watch_activity
 from parley.audit.audit import audit_run
-from parley.errors import UsageError
-from parley.match.protocol import Request
+from parley.errors import Refused, UsageError
+from parley.match.protocol import Call, Request
 from parley.providers import _registry as providers
 from parley.providers import _servers as servers
 from parley.providers._checkpoints import find_special_marks
@@ -139,6 +139,9 @@ def test_two_aliases_share_a_server_that_ends_with_the_run(notes, machine, monke
         store="runs",
     )
     assert result.state == "done"
+    one, other = result.part("devices")
+    assert 3 < one.seconds + other.seconds < 30
+    assert 0.5 < one.seconds / other.seconds < 2
     [started] = notes.all("words")
     assert str(machine / "tiny") in started
     assert not notes.still_running()
@@ -233,6 +236,7 @@ def test_a_server_that_dies_while_it_loads_says_why(notes):
     assert "vllm ended while it was loading, with exit code 3" in said
     assert "RuntimeError: the weights do not fit into memory" in said
     assert ".log" in said
+    assert len(notes.all("words")) == 1  # it is not started again
 
 
 def test_a_server_that_dies_while_it_is_used_stops_the_run_which_can_be_resumed(notes):
@@ -292,15 +296,27 @@ def test_servers_of_one_checkpoint_with_other_words_have_logs_of_their_own(notes
 def test_a_second_server_on_a_gpu_says_that_they_share_it_even_if_it_dies(notes, monkeypatch):
     monkeypatch.setattr(servers, "list_gpus", lambda: ["Big GPU"])
     told = []
-    result = parley.run(
-        "public_goods",
-        {"a": options(notes), "b": options(notes, "dies-loading")},
-        progress=lambda event: told.append(event.text),
-        store="runs",
-    )
-    assert result.state == "stopped"
+
+    class Told(Call):
+        def notice(self, text):
+            told.append(text)
+
+    async def ask():
+        one, other = (
+            providers.make_provider("vllm", "./tiny", {"server_args": words(notes, kind)})
+            for kind in ("", "dies-loading")
+        )
+        request = Request([Turn("user", "Hi")], call=Told())
+        try:
+            await one.complete(request)
+            with pytest.raises(Refused, match="do not fit into memory"):
+                await other.complete(request)
+        finally:
+            await one.close()
+            await other.close()
+
+    asyncio.run(ask())
     assert any("--gpu-memory-utilization" in text for text in told)
-    assert len(notes.all("words")) == 2  # no server is started again
 
 
 def test_a_server_killed_by_a_signal_says_which(notes):

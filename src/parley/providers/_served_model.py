@@ -92,10 +92,7 @@ class ServedModel(OpenAICompatible):
         server = self._server or await self._find_server(request.call)
         if not server.was_started:
             return await super().complete(request)
-        reply = await server.answer(super().complete(server.without_marks(request)))
-        reply.device = server.use_device()
-        reply.model_served = server.served
-        return reply
+        return await server.answer(super().complete(server.without_marks(request)))
 
     async def _find_server(self, call: Call) -> LocalServer:
         """The server of this model, once it answers."""

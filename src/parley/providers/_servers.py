@@ -100,6 +100,7 @@ class LocalServer:
         self.gpus = 1
         self._calls = set[asyncio.Task[Reply]]()
         self._counted = 0.0  # up to when its time was given to replies
+        self._shared = 0.0  # seconds that a call would have got that waited all the time
         self._log_start = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._closing = Event()
@@ -107,19 +108,26 @@ class LocalServer:
         self._thread.start()
 
     async def answer(self, reply: Coroutine[Any, Any, Reply]) -> Reply:
-        """The reply of a call, which ends at once if the server does."""
-        asked, this = asyncio.ensure_future(reply), asyncio.current_task()
+        """The reply of a call, which ends at once if the server does. The time since the last reply
+        is shared by all calls that wait, so that all of the server's time goes to its replies."""
+        asked, this, began = asyncio.ensure_future(reply), asyncio.current_task(), self._shared
         self._calls.add(asked)
         if self.fault:
             asked.cancel()
         try:
-            return await asked
+            answered = await asked
+            now = time.monotonic()
+            self._shared += (now - self._counted) / len(self._calls)
+            self._counted = now
         except asyncio.CancelledError:
             if this is None or not this.cancelling():  # it was not the caller who gave up
                 self.check()
             raise
         finally:
             self._calls.discard(asked)
+        answered.device = DeviceUse(self.setup, (self._shared - began) * self.gpus)
+        answered.model_served = self.served
+        return answered
 
     def check(self) -> None:
         """Raise an error if the server could not be started, or has ended."""
@@ -131,12 +139,6 @@ class LocalServer:
         if not any(mark in text_of(turn.content) for turn in request.turns for mark in self.marks):
             return request
         return replace(request, turns=[break_marks(turn, self.marks) for turn in request.turns])
-
-    def use_device(self) -> DeviceUse:
-        """The time since the last reply: all of the server's time goes to one reply or another."""
-        now = time.monotonic()
-        seconds, self._counted = now - self._counted, now
-        return DeviceUse(self.setup, seconds * self.gpus)
 
     def leave(self) -> None:
         """Release one use; the last user ends the server."""
