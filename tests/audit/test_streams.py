@@ -60,6 +60,7 @@ def test_a_page_has_what_single_matches_have(runs, run, small_pages):
         assert [whole.match for whole in wholes] == list(found.matches())
         for whole in wholes:
             number = whole.match.number
+            assert found.whole_match(whole.match) == whole
             assert whole.calls == found.calls(number)
             assert whole.messages == found.messages(number)
             assert whole.effects == found.effects(number)

@@ -2,7 +2,8 @@
 
 import sqlite3
 from collections import Counter
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -31,9 +32,10 @@ RUNS = {
 }
 
 
-def list_statements(monkeypatch, run, task) -> list[str]:
-    """The statements of a whole result, with all parts, tables and figures."""
-    found = []
+@contextmanager
+def trace_statements(monkeypatch) -> Iterator[list[str]]:
+    """The statements of the runs that are opened meanwhile."""
+    found: list[str] = []
     connect = run_file.connect_to_read
 
     def traced(*given, **options):
@@ -43,6 +45,12 @@ def list_statements(monkeypatch, run, task) -> list[str]:
 
     with monkeypatch.context() as patch:
         patch.setattr(run_file, "connect_to_read", traced)
+        yield found
+
+
+def list_statements(monkeypatch, run, task) -> list[str]:
+    """The statements of a whole result, with all parts, tables and figures."""
+    with trace_statements(monkeypatch) as found:
         result = Result(run.ref, task=task_class(task))
         assert result.data["results"]
         for part in result.parts:
@@ -64,6 +72,9 @@ def test_statements_do_not_grow_with_matches(task, tmp_path, monkeypatch) -> Non
         counts.append(len(found))
         usage = [each for each in found if "TOTAL(c.tokens_out)" in each]
         assert len(usage) == len(set(usage)) == 1  # all calls are read once for it
+        with trace_statements(monkeypatch) as of_matches:
+            assert Result(run.ref).matches
+        counts[-1] += len(of_matches)
     assert counts[0] == counts[1]
 
 
