@@ -24,7 +24,7 @@ from parley.report.fenced_code import split_fences
 from parley.report.model_signs import ModelSigns
 from parley.report.svg import draw, minus
 from parley.results.types import Figure
-from parley.tables import mark_code, plural, show_hidden
+from parley.tables import plural, show_hidden
 
 TEMPLATES = files("parley.report").joinpath("templates")
 
@@ -126,7 +126,8 @@ def say_text(
 @pass_context
 def set_code(context: Context, text: str) -> Markup:
     """Words in which those between backticks are set as code."""
-    return Markup(mark_code(escape(context["clean"](text))))
+    written = escape(context["clean"](text))
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", written))
 
 
 @pass_context
