@@ -22,7 +22,7 @@ from parley import __version__
 from parley.providers._secrets import make_secret_filter
 from parley.report.fenced_code import split_fences
 from parley.report.model_signs import ModelSigns
-from parley.report.svg import draw, minus
+from parley.report.svg import DrawingError, draw, minus
 from parley.results.types import Figure
 from parley.tables import plural, show_hidden
 
@@ -158,5 +158,5 @@ def draw_figure(context: Context, figure: Figure, signs: ModelSigns | None = Non
     numbers cannot be drawn."""
     try:
         return Markup(draw(figure, context["clean"], signs or context["signs"]))
-    except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
+    except DrawingError as wrong:
         return f"This figure cannot be drawn ({wrong})."
