@@ -63,7 +63,7 @@ def test_headings_spell_tasks_as_people_do(task, heading):
 
 
 def draw_table(table, title):
-    part = ShownPart("a", "task", "s0-a", title, "", (), (), (table,), (), "")
+    part = ShownPart("a", "task", "s0-a", title, "", (), (table,), (), "")
     return render("part.html", part=part)
 
 

@@ -252,7 +252,6 @@ class ShownPart:
     title: str
     words: str
     figures: Sequence[Figure]
-    legends: Sequence[str]  # what to know to read the figures, each sentence once
     tables: Sequence[Table]
     folded: Sequence[Table]
     summary: str  # of what is folded
@@ -274,7 +273,7 @@ def list_parts(result: RunResult, anchor: str) -> list[ShownPart]:
         figures, tables = result.figures(name), list_tables(result, name)
         if figures or tables:
             place = f"{anchor}-{name}"
-            found.append(ShownPart(name, "task", place, title, "", figures, (), tables, (), ""))
+            found.append(ShownPart(name, "task", place, title, "", figures, tables, (), ""))
     return [part for part in found if part is not None]
 
 
@@ -296,7 +295,6 @@ def show_part(
     opened = 0 if figures else len(tables) if part.open_tables is None else part.open_tables
     folded = tables[opened:]
     summary = plural(len(folded), "more table") if opened else "As a table"
-    legends = dict.fromkeys(legend for each in figures if (legend := getattr(each, "legend", "")))
     return ShownPart(
         part.name,
         part.section,
@@ -304,7 +302,6 @@ def show_part(
         part.title,
         words,
         figures,
-        list(legends),
         tables[:opened],
         folded,
         "The same as a table" if figures else summary,
