@@ -19,7 +19,7 @@ from parley.report.fairness import describe_fairness, summarise_fairness
 from parley.report.headline import join_words, write_headline
 from parley.report.html import render
 from parley.report.model_signs import ModelSigns
-from parley.report.notable import LONGEST, select_matches
+from parley.report.notable import LONGEST, choose_matches
 from parley.report.page_options import PageOptions
 from parley.report.people import describe_people
 from parley.report.text_room import TextRoom
@@ -42,6 +42,9 @@ class RunRoom:
         self.left = left
         self.left_out: list[str] = []  # names of what did not fit
 
+    def fits(self, text: Markup) -> bool:
+        return len(text.encode()) <= self.left
+
     def take(self, text: Markup) -> Markup:
         """A text that is shown in any case."""
         self.left -= len(text.encode())
@@ -49,7 +52,7 @@ class RunRoom:
 
     def keep(self, name: str, text: Markup) -> Markup | None:
         """A text that is shown if it fits."""
-        if len(text.encode()) > self.left:
+        if not self.fits(text):
             self.left_out.append(name)
             return None
         return self.take(text)
@@ -88,17 +91,31 @@ def draw_run(
         voted = room.take(draw("people.html", people=people)) if people else ""
         before, after = list[Markup](), list[Markup]()  # of the section on fairness
         for part in list_parts(result, anchor):
-            if drawn := room.keep(part.name, draw("part.html", part=part)):
-                (before if part.section in ("result", "task") else after).append(drawn)
-        left = min(room.left, options.transcripts)
-        selection = select_matches(result, reader, options.matches, left)
+            if kept := room.keep(part.name, draw("part.html", part=part)):
+                (before if part.section in ("result", "task") else after).append(kept)
+        choice = choose_matches(result, reader, options.matches)
+        shown, aborted = list[Markup](), choice.aborted
+        for match in choice.read(reader):
+            drawn = draw(
+                "notable_match.html",
+                reason=match.reason,
+                found=match.transcript,
+                anchor=f"{anchor}-matches",
+                room=TextRoom(0, LONGEST),  # what is too long is left out, not folded
+                read_before=READ_BEFORE,
+            )
+            if not room.fits(drawn):
+                break
+            shown.append(room.take(drawn))
+            aborted -= match.is_aborted
     matches = draw(
         "notable_matches.html",
-        selection=selection,
+        shown=shown,
+        all=choice.all,
+        aborted=aborted,
+        too_large=len(choice.reasons) - len(shown),
         run=info.id,
         anchor=f"{anchor}-matches",
-        room=TextRoom(0, LONGEST),  # what is too long is left out, not folded
-        read_before=READ_BEFORE,
     )
     return draw(
         "run_article.html",
