@@ -16,7 +16,8 @@ from parley.report.fairness import Fairness
 from parley.report.html import environment, render
 from parley.report.page import Finding
 from parley.report.people import PeopleSaid
-from parley.report.run_page import Chip, KeyFacts, MainResult, RunHeading, Setup, ShownPart
+from parley.report.run_page import KeyFacts, MainResult, RunHeading, Setup, ShownPart
+from parley.results.match_notes import Mark
 from parley.results.result import RunResult
 from parley.web.run_result import draw_so_far
 
@@ -69,7 +70,7 @@ def pages_of(text):
     )
     main = MainResult(text, [text], [bars], [text], table, [bars], [table])
     facts = KeyFacts(
-        [Chip("good", text, text), Chip("bad", text)], 1, 2, 3, Total(3, 1, 1), text, True
+        [Mark(text, "good", text), Mark(text, "bad")], 1, 2, 3, Total(3, 1, 1), text, True
     )
     heading = RunHeading(text, text, text)
     lines = [text, text]

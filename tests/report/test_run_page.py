@@ -203,5 +203,5 @@ def test_a_page_of_several_runs_begins_with_what_each_of_them_found(tmp_path):
     assert text.index("Pay into a common pool") < start
     assert first.count('class="lead"') == 2
     assert "This result is partial: 2 of 6 matches ended." in first
-    assert "! stopped</span>" in first
-    assert re.search(r'<a class="chip warn" href="#s1">! \d caution', first)
+    assert "<bdi>! stopped</bdi></span>" in first
+    assert re.search(r'<a class="chip warn" href="#s1"><bdi>! \d caution', first)

@@ -13,7 +13,6 @@ from parley.report.model_signs import choose_signs
 from parley.report.page_options import LARGEST, PageOptions
 from parley.report.people import describe_people
 from parley.report.run_page import (
-    Chip,
     describe_task,
     draw_run,
     list_chips,
@@ -23,6 +22,7 @@ from parley.report.run_page import (
     write_lead,
 )
 from parley.results.compared_runs import ComparisonResult
+from parley.results.match_notes import Mark
 from parley.results.result import RunResult
 from parley.tables import plural
 
@@ -36,7 +36,7 @@ class Finding(NamedTuple):
     anchor: str
     name: str
     lead: str
-    chips: Sequence[Chip]
+    chips: Sequence[Mark]
 
 
 def make_page(
@@ -90,7 +90,7 @@ def list_finding(result: RunResult, options: PageOptions, anchor: str) -> Findin
     """The finding of a run, and how sure it is."""
     chips = list_chips(result, options.audit_of(result.ref))
     if cautions := len(result.cautions()):
-        chips.append(Chip("warn", f"! {plural(cautions, 'caution')}", ""))
+        chips.append(Mark(f"! {plural(cautions, 'caution')}", "warn", ""))
     return Finding(anchor, name_run(result), write_lead(result), chips)
 
 

@@ -15,7 +15,7 @@ from parley.audit.summary import AuditSummary
 from parley.config.task_catalogue import installed_task, summarise_task
 from parley.money import Total, total_cost
 from parley.options import OPTIONS, STORED, RunOptions
-from parley.report.fairness import describe_fairness, summarise_fairness
+from parley.report.fairness import PLACE, describe_fairness, summarise_fairness
 from parley.report.headline import join_words, write_headline
 from parley.report.html import render
 from parley.report.model_signs import ModelSigns
@@ -24,6 +24,7 @@ from parley.report.page_options import PageOptions
 from parley.report.people import describe_people
 from parley.report.text_room import TextRoom
 from parley.results.compared_runs import ComparisonResult
+from parley.results.match_notes import Mark
 from parley.results.part import Part, RunPart, SectionName
 from parley.results.parts.resolved_pairs import describe_resolved
 from parley.results.parts.results import score_table
@@ -84,7 +85,7 @@ def draw_run(
                 parts=list_comparisons(compared, f"{anchor}-own") if compared else [],
             )
         )
-        fair = describe_fairness(result, reader, audit, f"{anchor}-fairness")
+        fair = describe_fairness(result, reader, audit, f"{anchor}{PLACE}")
         fairness = room.take(draw("fairness.html", fairness=fair))
         setup = room.take(draw("setup.html", setup=describe_setup(result, info)))
         people = describe_people({info.id: info.ref}, f"{anchor}-people")
@@ -170,18 +171,10 @@ def title_run(task: str, name: str | None) -> str:
     return f"{name_task(task)}: {name}" if name else name_task(task)
 
 
-class Chip(NamedTuple):
-    """A short statement, good or bad, and where the page of the run says more."""
-
-    kind: str
-    text: str
-    place: str | None = None  # the end of an anchor; "": the run itself
-
-
 class KeyFacts(NamedTuple):
     """Facts about a run, in one line."""
 
-    chips: Sequence[Chip]
+    chips: Sequence[Mark]
     models: int
     matches: int  # that have ended
     calls: int
@@ -204,14 +197,14 @@ def list_facts(result: RunResult, info: RunInfo, audit: AuditSummary) -> KeyFact
     )
 
 
-def list_chips(result: RunResult, audit: AuditSummary) -> list[Chip]:
+def list_chips(result: RunResult, audit: AuditSummary) -> list[Mark]:
     """Fairness, completeness and violations."""
     broken = sum(each.count for each in result.head.violations)
     is_done = result.state == "done"
     return [
-        Chip(*summarise_fairness(audit), "-fairness"),
-        Chip("good", "✓ complete") if is_done else Chip("warn", f"! {result.state}"),
-        Chip("warn" if broken else "good", plural(broken, "violation"), "-fairness"),
+        summarise_fairness(audit),
+        Mark("✓ complete", "good") if is_done else Mark(f"! {result.state}", "warn"),
+        Mark(plural(broken, "violation"), "warn" if broken else "good", PLACE),
     ]
 
 

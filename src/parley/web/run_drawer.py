@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from parley.errors import StoreError
 from parley.providers._secrets import redact
 from parley.report.model_signs import ModelSigns
+from parley.results.match_notes import Mark
 from parley.store import RunRef
 from parley.web.following import Drawn
 from parley.web.live_run import RECENT, LiveRun, read_live
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from parley.web.app import Site
 
 CHIPS = {
-    "running": ("warn", "● running"),
-    "done": ("good", "✓ done"),
-    "stopped": ("", "❙❙ stopped"),
-    "failed": ("bad", "✕ failed"),
+    "running": Mark("● running", "warn"),
+    "done": Mark("✓ done", "good"),
+    "stopped": Mark("❙❙ stopped"),
+    "failed": Mark("✕ failed", "bad"),
 }
 
 
@@ -44,7 +45,7 @@ class RunDrawer:
         computing = not result.is_current and info.state != "running"
         signs = ModelSigns.of(info.config.contestants)
 
-        facts = {"live": live, "chip": CHIPS[info.state], "computing": computing}
+        facts = {"live": live, "state": CHIPS[info.state], "computing": computing}
         facts |= {"recent": RECENT}
         parts: dict[str, str] = {
             name: self._site.render(f"live_{name}.html", signs, ref=ref, **facts)
