@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,6 @@ from parley.providers._secrets import redact
 from parley.report.model_signs import ModelSigns
 from parley.results.match_notes import Mark
 from parley.store import RunRef
-from parley.web.following import Drawn
 from parley.web.live_run import RECENT, LiveRun, read_live
 from parley.web.run_result import find_result
 
@@ -26,8 +26,18 @@ CHIPS = {
 }
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """The parts of a page by name, as HTML, and whether they are final."""
+
+    parts: dict[str, str]
+    is_final: bool = False
+    news: object = None  # changes if there is something to draw although nothing was written
+
+
 class RunDrawer:
-    """Draws the changing parts of the page of a run, for the page itself and for its events."""
+    """Draws the changing parts of the page of a run, for the page itself and for its events, which
+    call it in a thread."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -56,10 +66,12 @@ class RunDrawer:
         return Drawn(parts, is_final, news)
 
     def news(self, ref: RunRef) -> object:
+        """What changes besides the store: computations that have ended."""
         found = self._site.results.last(ref.location)
         return found and (found.stamp, found.at)
 
     def explain(self, wrong: Exception) -> Drawn:
+        """What the page says while a run cannot be read."""
         if isinstance(wrong, StoreError):
             said = f"This run cannot be read now: {redact(str(wrong))}"
         else:
