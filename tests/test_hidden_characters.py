@@ -11,6 +11,7 @@ import pytest
 from parley import Metric, Role, Task
 from parley.match.match import Match
 from parley.participants.python import Python
+from parley.report.notebook_table import for_notebook
 from parley.rules.pool import Seat
 from parley.tables import Table, make_visible, show_hidden, show_invisible, to_csv_cell
 from parley.testing.by_hand import QUOTATION_KEY
@@ -49,7 +50,8 @@ def test_what_cannot_be_seen_is_shown_by_its_number(text, shown):
     assert show_hidden(text) == shown
     assert make_visible(text) == shown
     table = Table([text], [[text]])
-    assert text not in "".join(table.render(form) for form in ("text", "markdown", "csv", "html"))
+    assert text not in "".join(table.render(form) for form in ("text", "markdown", "csv"))
+    assert text not in for_notebook(table)._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_what_cannot_be_seen_is_shown_by_its_number(text, shown):
 )
 def test_control_characters_are_shown_as_signs_and_lines_and_tabs_stay(text, shown):
     assert show_hidden(text) == shown
-    assert html.escape(shown) in Table(["a"], [[text]]).render("html")
+    assert html.escape(shown) in for_notebook(Table(["a"], [[text]]))._repr_html_()
 
 
 def test_judges_read_control_characters_as_they_are():

@@ -19,6 +19,7 @@ from parley.config.trust import Allowed
 from parley.errors import ParleyError, ParticipantError, UsageError, unknown_name
 from parley.money import FindPrice
 from parley.options import from_keywords
+from parley.report.notebook_table import for_notebook
 from parley.results.part import check_parts
 from parley.results.parts_to_store import compute_parts_to_store
 from parley.results.remarks import REMARKS
@@ -32,7 +33,7 @@ from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.runs.run_outcome import RunOutcome, raised_by_code
 from parley.runs.watching import Play, Summary, Watching
 from parley.store import RunRef, Store, open_store
-from parley.tables import make_visible
+from parley.tables import Table, make_visible
 
 OnEvent = Callable[[ProgressEvent], None]
 P = ParamSpec("P")
@@ -66,6 +67,15 @@ class Result(RunResult):
         if self._given_task is not None:
             return self._given_task
         return task_of_run(self.info)
+
+    def table(self, metrics: str | Sequence[str] = ()) -> Table:
+        """The models, the best mean first: interval, n and notes. By default each role has the
+        metric that it is ranked by; `metrics` may be "all", or names."""
+        return for_notebook(super().table(metrics))
+
+    def tables(self, name: str) -> list[Table]:
+        """The tables of a part; none if the run has no data for it."""
+        return [for_notebook(table) for table in super().tables(name)]
 
     def report(
         self, path: str | Path, *, audit: bool | None = None, matches: str | int = "notable"

@@ -1,9 +1,8 @@
-"""Tables as text, markdown, LaTeX, CSV and HTML; numbers and short texts for people."""
+"""Tables as text, markdown, LaTeX and CSV; numbers and short texts for people."""
 
 from __future__ import annotations
 
 import csv
-import html
 import io
 import os
 import re
@@ -17,7 +16,7 @@ from typing import TypeVar
 
 from parley.errors import unknown_name
 
-FORMATS = ("text", "markdown", "latex", "csv", "html")
+FORMATS = ("text", "markdown", "latex", "csv")
 # what stays together when a line is wrapped: a gap, a character that is a word, other words
 WORDS = re.compile(
     r"\s+|[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]"
@@ -60,15 +59,10 @@ class Table:
                 lines = [[to_csv_cell(cell) for cell in line] for line in (self.header, *self.rows)]
                 csv.writer(out, lineterminator="\n").writerows(lines)
                 return out.getvalue().rstrip("\n")
-            case "html":
-                return self._html()
         raise unknown_name("format", form, FORMATS)
 
     def __str__(self) -> str:
         return self.render(width=terminal_width())
-
-    def _repr_html_(self) -> str:
-        return self._html()
 
     def _visible(self) -> Table:
         """The same table without any character that acts."""
@@ -201,27 +195,6 @@ class Table:
             r"\end{tabular}",
         ]
         return "\n".join([*table, *notes])
-
-    def _html(self) -> str:
-        def escaped(text: str) -> str:
-            return html.escape(show_hidden(text))
-
-        def line(cells: Sequence[str]) -> str:
-            return "<tr>" + "".join(f"<td>{escaped(cell)}</td>" for cell in cells) + "</tr>"
-
-        def heading(text: str) -> str:
-            return f'<th scope="col">{escaped(text)}</th>' if text.strip() else "<td></td>"
-
-        notes = "".join(f"<p>{mark_code(escaped(line))}</p>" for line in self.note.splitlines())
-        title = f"<caption>{escaped(self.title)}</caption>" if self.title else ""
-        rows = "".join(line(row) for row in self.rows)
-        header = f"<thead><tr>{''.join(map(heading, self.header))}</tr></thead>"
-        return f"<table>{title}{header}<tbody>{rows}</tbody></table>{notes}"
-
-
-def mark_code(escaped: str) -> str:
-    """Escaped HTML in which words between backticks are set as code."""
-    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escaped)
 
 
 def terminal_width() -> int | None:

@@ -5,7 +5,7 @@ import pytest
 from parley.report.html import read_style
 from parley.report.model_signs import ModelSigns
 from parley.report.svg import draw
-from tests.report.test_svg import HOSTILE, LONG, NAMES, make_figures
+from tests.report.figures import HOSTILE, LONG, NAMES, make_figures
 
 # drawings that are shown: their words outside of them, and words that cover other words
 FAULTS = """() => {

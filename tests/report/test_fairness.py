@@ -14,6 +14,7 @@ from parley.audit.for_report import audit_for_report
 from parley.audit.summary import AuditSummary, FairnessCheck
 from parley.cli.report import command
 from parley.report.fairness import WORDS, summarise_fairness
+from parley.results.match_notes import Mark
 
 MODELS = {"a": "bot/random", "b": "bot/free-rider"}
 
@@ -39,7 +40,7 @@ def test_every_check_has_words():
 
 def test_a_fair_run_says_what_was_checked(fair, tmp_path):
     page = fair.report(tmp_path / "page.html").read_text(encoding="utf-8")
-    assert '<a class="chip good" href="#s0-fairness">✓ audited: no breach</a>' in page
+    assert '<a class="chip good" href="#s0-fairness"><bdi>✓ audited: no breach</bdi></a>' in page
     said = words_of(page)
     assert "It found no breach in 9 checks." in said
     assert "✓ replayed without models" in said
@@ -53,7 +54,7 @@ def test_a_changed_record_is_no_fair_run(tmp_path):
         changed.execute("UPDATE scores SET value = value - 1 WHERE match = 1")
     changed.close()
     page = found.report(tmp_path / "page.html").read_text(encoding="utf-8")
-    chip = re.search(r'<a class="chip bad" href="#s0-fairness">✗ audited: (\d+) breach', page)
+    chip = re.search(r'<a class="chip bad" href="#s0-fairness"><bdi>✗ audited: (\d+) breach', page)
     assert chip, "the chip counts the breaches"
     assert int(chip[1]) > 0
     assert "replay, match 1: " in words_of(page)
@@ -62,7 +63,7 @@ def test_a_changed_record_is_no_fair_run(tmp_path):
 
 def test_without_an_audit_the_page_says_why(fair, tmp_path, monkeypatch):
     page = fair.report(tmp_path / "page.html", audit=False).read_text(encoding="utf-8")
-    assert ">not audited</a>" in page
+    assert "<bdi>not audited</bdi></a>" in page
     assert "Not audited: the report was made without an audit." in words_of(page)
     monkeypatch.setattr(for_report, "MOST_CALLS", 7)
     page = fair.report(tmp_path / "page.html").read_text(encoding="utf-8")
@@ -83,19 +84,21 @@ def test_the_command_audits_only_for_a_page(fair, tmp_path, monkeypatch):
     page = tmp_path / "page.html"
     command_line = [str(fair.path), "-o", str(page), "--no-audit"]
     CliRunner().invoke(command, command_line, catch_exceptions=False)
-    assert ">not audited</a>" in page.read_text(encoding="utf-8")
+    assert "<bdi>not audited</bdi></a>" in page.read_text(encoding="utf-8")
     CliRunner().invoke(command, [str(fair.path)], catch_exceptions=False)
     assert asked == [False]
 
 
 def test_checks_that_were_not_made_are_not_called_fair():
     made, left = FairnessCheck("digest", 3), FairnessCheck("replay", 0, 0, "the task has changed")
-    assert summarise_fairness(AuditSummary((made,))) == ("good", "✓ audited: no breach")
-    assert summarise_fairness(AuditSummary((made, left))) == (
-        "warn",
-        "audited: no breach, 1 check not made",
+    assert summarise_fairness(AuditSummary((made,))) == Mark(
+        "✓ audited: no breach", "good", "-fairness"
     )
-    assert summarise_fairness(AuditSummary((made,), ("digest: x",)))[1] == "✗ audited: 1 breach"
+    assert summarise_fairness(AuditSummary((made, left))) == Mark(
+        "audited: no breach, 1 check not made", "warn", "-fairness"
+    )
+    found = summarise_fairness(AuditSummary((made,), ("digest: x",)))
+    assert found.text == "✗ audited: 1 breach"
 
 
 def test_violations_are_counted_by_model_with_examples(tmp_path):

@@ -16,7 +16,8 @@ from parley.report.fairness import Fairness
 from parley.report.html import environment, render
 from parley.report.page import Finding
 from parley.report.people import PeopleSaid
-from parley.report.run_page import Chip, KeyFacts, MainResult, RunHeading, Setup, ShownPart
+from parley.report.run_page import KeyFacts, MainResult, RunHeading, Setup, ShownPart
+from parley.results.match_notes import Mark
 from parley.results.result import RunResult
 from parley.web.run_result import draw_so_far
 
@@ -63,13 +64,13 @@ class Parsed(HTMLParser):
 def pages_of(text):
     """Every section of a page, with this text wherever words can stand."""
     table = Table([text, text], [[text, text]], note=text, title=text)
-    bars = Bars(text, text, text, (Bar(text, {text: 2.0, "x": 1.0}, text, "a"),))
+    bars = Bars(text, text, text, (Bar(text, {text: 2.0, "x": 1.0}, text, "a"),), legend=text)
     part = ShownPart(
-        text, "task", text, text, text, [bars], [text], [table], [Table(["a"], [[text]])], text
+        text, "task", text, text, text, [bars], [table], [Table(["a"], [[text]])], text
     )
     main = MainResult(text, [text], [bars], [text], table, [bars], [table])
     facts = KeyFacts(
-        [Chip("good", text, text), Chip("bad", text)], 1, 2, 3, Total(3, 1, 1), text, True
+        [Mark(text, "good", text), Mark(text, "bad")], 1, 2, 3, Total(3, 1, 1), text, True
     )
     heading = RunHeading(text, text, text)
     lines = [text, text]
@@ -82,6 +83,7 @@ def pages_of(text):
         "anchor": text, "level": 2, "heading": heading, "main": main, "facts": facts,
         "parts": [part],
     }  # fmt: skip
+    yield render("notebook_table.html", container="c", style="p{}", shown=table)
     yield render("run_main.html", **article)
     yield render("part.html", part=part)
     yield render("fairness.html", fairness=fairness)
@@ -118,7 +120,7 @@ def test_no_words_change_what_a_page_consists_of(text):
 
 
 def test_words_between_backticks_are_code_and_nothing_else():
-    part = ShownPart("a", "task", "a", "A", f"Use `<b>{KEY}</b>` & go", (), (), (), (), "")
+    part = ShownPart("a", "task", "a", "A", f"Use `<b>{KEY}</b>` & go", (), (), (), "")
     secrets.USED.add(KEY)
     assert "Use <code>&lt;b&gt;[key]&lt;/b&gt;</code> &amp; go" in render("part.html", part=part)
 
@@ -139,7 +141,7 @@ def test_objects_are_cleaned_like_words():
 
 def test_a_figure_that_cannot_be_drawn_is_named():
     broken = Bars("Title", "", "", (Bar("a", {"x": float("nan"), "y": "one"}),))
-    part = ShownPart("a", "task", "a", "A", "", [broken], (), (), (), "")
+    part = ShownPart("a", "task", "a", "A", "", [broken], (), (), "")
     page = render("part.html", part=part)
     assert "<figcaption>Title</figcaption>This figure cannot be drawn (" in page
 
@@ -205,3 +207,15 @@ def test_hostile_words_and_keys_stay_text_on_the_page_of_a_run(ref, task, monkey
     assert result.state == "done"
     stored = "odd (as stored in the file)" in shown[0]
     assert stored == (task is None)
+
+
+def test_a_sentence_that_several_figures_need_stands_once_below_them():
+    figures = [Bars(title, "", "", (), legend="Bars grow to the right.") for title in "abc"]
+    part = ShownPart("a", "task", "a", "A", "", figures, (), (), "")
+    main = MainResult("", [], [], [], None, [], [])
+    for page in (
+        render("part.html", part=part),
+        render("run_so_far.html", main=main, precision=figures, is_race=True),
+    ):
+        assert page.count("<figcaption>") == 3
+        assert page.count("Bars grow to the right.") == 1

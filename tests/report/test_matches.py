@@ -7,9 +7,12 @@ from click.testing import CliRunner
 
 from parley import Question, UsageError, run
 from parley.cli.report import command
-from parley.report.build import Report
+from parley.report.build import Report, build_report
 from parley.report.html import read_style
-from parley.report.notable import parse_match_limit, select_matches
+from parley.report.notable import parse_match_limit
+from parley.report.page import FRAME
+from parley.report.page_options import PageOptions
+from parley.report.run_page import draw_run
 from parley.results.compared_runs import (
     ComparedRuns,
     ComparisonOptions,
@@ -17,7 +20,6 @@ from parley.results.compared_runs import (
     ComparisonResult,
 )
 from parley.results.part import no_rows
-from parley.store import read_run
 
 ITEMS = [
     Question(f"q{number}", f"Which sum is right for number {number}?", "B", ("One", "Two"))
@@ -74,12 +76,24 @@ def test_a_number_takes_matches_worth_reading_first_and_then_by_number(found, tm
 
 
 def test_matches_that_do_not_fit_are_counted(found):
-    with read_run(found.ref) as reader:
-        every = select_matches(found, reader, 12)
-        room = sum(match.size for match in every.matches[:4])
-        some = select_matches(found, reader, 12, room)
-    assert len(some.matches) == 4
-    assert some.too_large == 8
+    def draw(room):
+        return draw_run(found, PageOptions(matches=12, room=room))
+
+    room = next(room for room in range(20_000, 400_000, 1_000) if shown(draw(room)))
+    some = draw(room)
+    assert f"There is no room for {12 - len(shown(some))} more matches" in some
+    assert len(some.encode()) < room + 5_000  # the frame of the section, and what else it has
+    assert f"{len(shown(some))} of 12 matches" in some
+
+
+def test_matches_of_one_run_take_no_room_of_the_next(found, tmp_path, monkeypatch):
+    bots = {"ann": "bot/random", "bob": "bot/random"}
+    other = run("public_goods", bots, repeats=1, store=tmp_path)
+    alone = build_report([other.ref]).render("html", page=PageOptions(matches=0))
+    room = 2 * len(alone.encode())
+    monkeypatch.setattr("parley.report.page.LARGEST", room + FRAME)
+    page = build_report([found.ref, other.ref]).render("html", page=PageOptions(matches=12))
+    assert '<section class="card" id="s1-cost">' in page
 
 
 def test_a_large_page_leaves_out_matches_before_other_parts(found, tmp_path, monkeypatch):

@@ -16,41 +16,13 @@ from parley.report.model_signs import ModelSigns
 from parley.report.named_figures import NamedFigure, choose_figure, make_png, number_names
 from parley.report.svg import draw_file
 from parley.results.types import (
-    Bar,
-    Bars,
-    Box,
-    Boxes,
-    Dot,
-    HeatMap,
     Intervals,
-    Lines,
     Point,
-    Scatter,
-    Series,
 )
+from tests.report.figures import make_figures
 
 MODELS = ["alpha", "beta <b>", "gamma", "delta"]
-SAMPLES = [
-    Intervals(
-        "t", "a", "coins",
-        tuple(Point(name, at + 0.5, at, at + 1) for at, name in enumerate(MODELS)),
-    ),
-    Bars("t", "a", "n", tuple(Bar(name, {"won": 3, "lost": 2}, "5") for name in MODELS)),
-    Boxes("t", "a", "n", tuple(Box(name, 0, 1, 2, 3, 4, 5) for name in MODELS)),
-    Lines(
-        "t", "a", "round", "coins",
-        tuple(
-            Series(name, (1, 2, 3), (at, None, at + 1), (0, None, 0), (2, None, 3))
-            for at, name in enumerate(MODELS)
-        ),
-    ),
-    Scatter(
-        "t", "a", "accuracy", "score",
-        tuple(Dot(name, 20 * at, 10 * at, "look" if at else "") for at, name in enumerate(MODELS)),
-        Series("fit", (0, 60), (0, 30), (0, 20), (5, 40)),
-    ),
-    HeatMap("t", "a", "x", tuple(MODELS), ("A", "B"), ((0.1, None),) * 4),
-]  # fmt: skip
+SAMPLES = make_figures(MODELS)
 SIGNS = ModelSigns.of(MODELS)
 
 
@@ -79,7 +51,7 @@ def test_a_file_has_all_that_it_needs(figure):
     assert "@" not in svg  # no rule depends on a theme or a width
     assert "url(" not in svg
     assert 'fill="#ffffff"' in svg
-    assert "<title>t</title><desc>a</desc>" in svg
+    assert "<title>t</title><desc>alt</desc>" in svg
     used = {kind for each in re.findall(r'class="([^"]+)"', svg) for kind in each.split()}
     style = re.search("<style>(.*?)</style>", svg, re.DOTALL)[1]
     assert used <= {*re.findall(r"\.([a-z][\w-]*)", style)}
@@ -87,7 +59,7 @@ def test_a_file_has_all_that_it_needs(figure):
 
 def test_a_file_says_what_it_shows():
     bars = Bars("Why it ended", "", "share", (Bar("a", {"off topic": 1.0}),))
-    words = re.findall("<text[^>]*>([^<]*)", draw_file(bars, ""))
+    words = re.findall("<text[^>]*>([^<]*)", draw_file(bars, "", str))
     assert words[0] == "Why it ended"
     assert "off topic" in words
 

@@ -74,3 +74,18 @@ def test_a_key_in_the_name_of_a_model_is_not_shown_as_text(tmp_path, monkeypatch
     assert key in found._repr_mimebundle_()["text/plain"]
     monkeypatch.setenv("OPENAI_API_KEY", key)
     assert key not in found._repr_mimebundle_()["text/plain"]
+
+
+def test_tables_in_a_notebook_are_those_of_pages_without_secrets(tmp_path, monkeypatch):
+    key = "kq7Zt2Lw9Xv4Bn8Rm3Hs6Dy1"
+    bots = {"<b>": "bot/random", "bob": "bot/free-rider", key: "bot/random"}
+    found = run("public_goods", bots, repeats=2, store=tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    for table in (found.table(), *found.tables("pairs")):
+        shown = table._repr_html_()
+        assert key not in shown + repr(table)
+        assert "[key]" in shown
+        assert "&lt;b&gt;" in shown
+        assert "<b>" not in shown
+        assert f"<caption>{table.title}</caption>" in shown or not table.title
+    assert "−" in found.tables("pairs")[0]._repr_html_()  # a true minus sign, as on pages

@@ -516,7 +516,7 @@ def test_a_figure_names_who_lies_apart():
     fits = assess_contamination(
         points(cheaters=True), [name for name in MODELS if name != "Yi 6B"]
     ).fits
-    drawn = draw(fit_figure(next(fit for fit in fits if fit.dataset == "ARC-C")))
+    drawn = draw(fit_figure(next(fit for fit in fits if fit.dataset == "ARC-C")), str)
     assert drawn.count('class="ring suspected"') == 4  # wide and narrow
     assert ">PT-Cheater, suspected</text>" in drawn
     assert "Yi 6B: accuracy 79.0, KIEval 76.8, worth a look" in drawn

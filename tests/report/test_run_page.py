@@ -64,7 +64,7 @@ def test_headings_spell_tasks_as_people_do(task, heading):
 
 
 def draw_table(table, title):
-    part = ShownPart("a", "task", "s0-a", title, "", (), (), (table,), (), "")
+    part = ShownPart("a", "task", "s0-a", title, "", (), (table,), (), "")
     return render("part.html", part=part)
 
 
@@ -211,5 +211,5 @@ def test_a_page_of_several_runs_begins_with_what_each_of_them_found(tmp_path):
     assert text.index("Pay into a common pool") < start
     assert first.count('class="lead"') == 2
     assert "This result is partial: 2 of 6 matches ended." in first
-    assert "! stopped</span>" in first
-    assert re.search(r'<a class="chip warn" href="#s1">! \d caution', first)
+    assert "<bdi>! stopped</bdi></span>" in first
+    assert re.search(r'<a class="chip warn" href="#s1"><bdi>! \d caution', first)

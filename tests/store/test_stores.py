@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from itertools import count
 
@@ -591,7 +592,7 @@ def test_a_change_is_noticed_once_and_so_is_a_deleted_run(store):
         await journal.close()
 
     stamp = store.stamp(ref)
-    with store.watch(ref) as watch:
+    with closing(store.watch(ref)) as watch:
         assert not watch.has_changed()
         assert store.stamp(ref) == stamp
         asyncio.run(resume())

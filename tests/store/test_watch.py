@@ -1,6 +1,7 @@
 """Following the changes of a run without reading it."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -25,7 +26,7 @@ def change(ref):
 def test_a_change_is_noticed_once(store):
     (ref,) = store.refs()
     stamp = store.stamp(ref)
-    with store.watch(ref) as watch:
+    with closing(store.watch(ref)) as watch:
         assert not watch.has_changed()
         assert store.stamp(ref) == stamp
         change(ref)
@@ -38,7 +39,7 @@ def test_a_file_that_is_replaced_or_vanishes_is_noticed(store, tmp_path):
     (ref,) = store.refs()
     copy = tmp_path / "copy"
     copy.write_bytes((tmp_path / f"{ref.id}.parley").read_bytes())
-    with store.watch(ref) as watch:
+    with closing(store.watch(ref)) as watch:
         copy.rename(ref.location)
         assert watch.has_changed()
         (tmp_path / f"{ref.id}.parley").unlink()

@@ -325,9 +325,9 @@ def test_nobody_watches_a_run_that_nobody_reads(folder, pretend_to_run, monkeypa
                 def has_changed(self):
                     return self._inner.has_changed()
 
-                def __exit__(self, *how):
+                def close(self):
                     loop.call_soon_threadsafe(left.set)
-                    return self._inner.__exit__(*how)
+                    self._inner.close()
 
             site.store.watch = Watch
             reader = await EventReader.open(url, id)

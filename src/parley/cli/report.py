@@ -95,7 +95,7 @@ FORM_OF_ENDING = {
 @click.option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
+    type=click.Choice((*FORMATS, "html")),
     help="Choose the output format (default: text, or the format of the file that -o names).",
 )
 @as_json

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from parley.audit.summary import AuditSummary, FairnessCheck
+from parley.results.match_notes import Mark
 from parley.results.result import RunResult
 from parley.store import ViolationRow
 from parley.store.reader import RunReader
@@ -33,19 +34,22 @@ WORDS = {
     "balance": ("Balance", "every model held every role and position equally often"),
     "items": ("Items", "every model played every item equally often"),
 }
+PLACE = "-fairness"  # the end of the section's anchor
 OF_THE_RUN = ("plan", "balance", "items")  # checks of the run as a whole
 
 
-def summarise_fairness(audit: AuditSummary) -> tuple[str, str]:
-    """The verdict of an audit for a chip: its kind and its words."""
+def summarise_fairness(audit: AuditSummary) -> Mark:
+    """The verdict of an audit, which leads to the section on fairness."""
     open_checks = sum(bool(check.unchecked) for check in audit.checks)
     if audit.skipped:
-        return "warn", "not audited"
+        return Mark("not audited", "warn", PLACE)
     if audit.breaches:
-        return "bad", f"✗ audited: {plural(len(audit.breaches), 'breach', 'breaches')}"
+        found = plural(len(audit.breaches), "breach", "breaches")
+        return Mark(f"✗ audited: {found}", "bad", PLACE)
     if open_checks:
-        return "warn", f"audited: no breach, {plural(open_checks, 'check')} not made"
-    return "good", "✓ audited: no breach"
+        left = plural(open_checks, "check")
+        return Mark(f"audited: no breach, {left} not made", "warn", PLACE)
+    return Mark("✓ audited: no breach", "good", PLACE)
 
 
 @dataclass(frozen=True)

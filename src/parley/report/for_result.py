@@ -14,6 +14,7 @@ from parley.report.model_signs import ModelSigns
 from parley.report.page_options import PageOptions
 from parley.report.run_page import describe_heading, describe_main, list_facts
 from parley.results.result import RunResult
+from parley.tables import Table
 
 CONTAINER = "parley-result"
 
@@ -42,6 +43,12 @@ def draw_notebook(result: RunResult) -> str:
         facts=list_facts(result, result.info, NOT_AUDITED),
     )
     return str(page)  # what is added to `Markup` is escaped
+
+
+def draw_table(table: Table) -> str:
+    """A table as pages have it."""
+    page = render("notebook_table.html", container=CONTAINER, style=notebook_style(), shown=table)
+    return str(page)
 
 
 def write_text(result: RunResult) -> str:

@@ -22,9 +22,9 @@ from parley import __version__
 from parley.providers._secrets import make_secret_filter
 from parley.report.fenced_code import split_fences
 from parley.report.model_signs import ModelSigns
-from parley.report.svg import draw, minus
+from parley.report.svg import DrawingError, draw, minus
 from parley.results.types import Figure
-from parley.tables import mark_code, plural, show_hidden
+from parley.tables import plural, show_hidden
 
 TEMPLATES = files("parley.report").joinpath("templates")
 
@@ -126,7 +126,8 @@ def say_text(
 @pass_context
 def set_code(context: Context, text: str) -> Markup:
     """Words in which those between backticks are set as code."""
-    return Markup(mark_code(escape(context["clean"](text))))
+    written = escape(context["clean"](text))
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", written))
 
 
 @pass_context
@@ -157,5 +158,5 @@ def draw_figure(context: Context, figure: Figure, signs: ModelSigns | None = Non
     numbers cannot be drawn."""
     try:
         return Markup(draw(figure, context["clean"], signs or context["signs"]))
-    except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
+    except DrawingError as wrong:
         return f"This figure cannot be drawn ({wrong})."

@@ -13,7 +13,7 @@ from parley.errors import ParleyError, UsageError, unknown_name
 from parley.report.html import make_cleaner, read_file_style
 from parley.report.model_signs import ModelSigns, choose_signs
 from parley.report.run_page import ordered_parts
-from parley.report.svg import draw_file
+from parley.report.svg import DrawingError, draw_file
 from parley.results.compared_runs import ComparisonResult
 from parley.results.result import RunResult
 from parley.results.types import Figure, HeatMap, Intervals
@@ -33,7 +33,7 @@ class NamedFigure(NamedTuple):
     def to_svg(self) -> str:
         try:
             return draw_file(self.figure, read_file_style(), make_cleaner(), self.signs)
-        except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
+        except DrawingError as wrong:
             title = self.figure.title
             raise ParleyError(f"the figure `{title}` cannot be drawn: {wrong}") from wrong
 

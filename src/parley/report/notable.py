@@ -3,8 +3,8 @@ abort."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 
 from parley.config.prices import PriceList
@@ -20,8 +20,7 @@ from parley.tables import format_number
 
 MOST_ABORTED = 20  # aborted matches whose transcripts are shown
 LONGEST = 4_000  # characters of a message, or of the reasoning before it
-ROOM = 800_000  # bytes of all transcripts on a page
-AROUND = 400  # bytes of HTML around a text
+ABORTED = ("aborted", "failed")
 
 
 @dataclass(frozen=True)
@@ -32,24 +31,24 @@ class NotableMatch:
     transcript: Transcript
 
     @property
-    def size(self) -> int:
-        """About how many bytes it takes on a page."""
-        rounds, turns = self.transcript.rounds, list(self.transcript.turns)
-        texts = [note.text for each in rounds for note in each.notes]
-        texts += [turn.unread[:LONGEST] for turn in turns]
-        texts += [turn.reasoning[:LONGEST] for turn in turns if turn.reasoning]
-        texts += [value for turn in turns for _, value in turn.fields]
-        return sum(AROUND + len(escape(text).encode()) for text in texts)
+    def is_aborted(self) -> bool:
+        return self.transcript.match.state in ABORTED
 
 
 @dataclass(frozen=True)
-class MatchSelection:
-    """The matches on a page, and the counts of those that are not."""
+class MatchChoice:
+    """The matches that a page shows if it has room, each with its reason."""
 
-    matches: tuple[NotableMatch, ...] = ()
+    reasons: Mapping[int, str] = field(default_factory=dict)  # by match
     all: int = 0  # matches on record
-    aborted: int = 0  # matches that were aborted, and are left out
-    too_large: int = 0  # matches for which the page has no room
+    aborted: int = 0  # matches that were aborted
+
+    def read(self, reader: RunReader) -> Iterator[NotableMatch]:
+        """The matches, one after the other."""
+        matches = TranscriptReader(reader, make_secret_filter(), PriceList().find)
+        for number, reason in self.reasons.items():
+            if row := reader.match(number):
+                yield NotableMatch(reason, matches.read(row))
 
 
 def parse_match_limit(given: str | int) -> int | None:
@@ -66,13 +65,11 @@ def parse_match_limit(given: str | int) -> int | None:
     return number
 
 
-def select_matches(
-    result: RunResult, reader: RunReader, limit: int | None, room: int = ROOM
-) -> MatchSelection:
-    """The matches to show: the notable ones; if `limit` allows more, the others by number."""
+def choose_matches(result: RunResult, reader: RunReader, limit: int | None) -> MatchChoice:
+    """The notable matches; if `limit` allows more, the others by number."""
     every = sum(reader.counts().values())
     if limit == 0:
-        return MatchSelection(all=every)
+        return MatchChoice(all=every)
     chosen, aborted = choose_notable(result, reader)
     if limit is not None:
         chosen = dict(list(chosen.items())[:limit])
@@ -81,19 +78,7 @@ def select_matches(
                 if len(chosen) == limit:
                     break
                 chosen.setdefault(each.number, "" if each.state == "done" else each.state)
-    found = list[NotableMatch]()
-    matches = TranscriptReader(reader, make_secret_filter(), PriceList().find)
-    for number, reason in chosen.items():
-        row = reader.match(number)
-        if row is None:
-            continue
-        match = NotableMatch(reason, matches.read(row))
-        room -= match.size
-        if room < 0:
-            break
-        found.append(match)
-    left = aborted - sum(match.transcript.match.state in ("aborted", "failed") for match in found)
-    return MatchSelection(tuple(found), every, left, len(chosen) - len(found))
+    return MatchChoice(chosen, every, aborted)
 
 
 def choose_notable(result: RunResult, reader: RunReader) -> tuple[dict[int, str], int]:
@@ -131,8 +116,8 @@ def choose_notable(result: RunResult, reader: RunReader) -> tuple[dict[int, str]
     for _, number, said in worst.values():
         add_reason(chosen, number, f"worst match of the model with the best mean: {said}")
     counts = reader.counts()
-    aborted = counts.get("aborted", 0) + counts.get("failed", 0)
-    left = (match for match in reader.matches() if match.state in ("aborted", "failed"))
+    aborted = sum(counts.get(state, 0) for state in ABORTED)
+    left = (match for match in reader.matches() if match.state in ABORTED)
     for match in islice(left, min(aborted, MOST_ABORTED)):
         chosen[match.number] = f"{match.state}: {match.reason or 'no reason on record'}"
     return chosen, aborted

@@ -10,11 +10,9 @@ from markupsafe import Markup
 
 from parley.report.html import read_style, render
 from parley.report.model_signs import choose_signs
-from parley.report.notable import ROOM
 from parley.report.page_options import LARGEST, PageOptions
 from parley.report.people import describe_people
 from parley.report.run_page import (
-    Chip,
     describe_task,
     draw_run,
     list_chips,
@@ -24,11 +22,11 @@ from parley.report.run_page import (
     write_lead,
 )
 from parley.results.compared_runs import ComparisonResult
+from parley.results.match_notes import Mark
 from parley.results.result import RunResult
 from parley.tables import plural
 
 MOST_LISTED = 12  # runs whose findings stand on the first screen
-RESERVE = 40_000  # bytes that are kept for each run that follows
 FRAME = 60_000  # bytes of a page besides comparisons and runs: its style, findings and links
 
 
@@ -38,7 +36,7 @@ class Finding(NamedTuple):
     anchor: str
     name: str
     lead: str
-    chips: Sequence[Chip]
+    chips: Sequence[Mark]
 
 
 def make_page(
@@ -54,11 +52,11 @@ def make_page(
         part for at, found in enumerate(several) for part in list_comparisons(found, f"s{at}")
     ]
     comparisons = [render("part.html", signs, part=part) for part in compared_parts]
-    options = replace(options, signs=signs, transcripts=ROOM // max(1, len(results)))
+    options = replace(options, signs=signs)
     anchors = [f"s{at}" for at in range(len(several), len(several) + len(results))]
     left, runs = LARGEST - FRAME - sum(len(each.encode()) for each in comparisons), list[Markup]()
     for result, anchor in zip(results, anchors, strict=True):
-        own = replace(options, room=left - RESERVE * (len(results) - len(runs) - 1))
+        own = replace(options, room=left // (len(results) - len(runs)))  # what is left, shared
         level = 1 if is_alone else 2
         runs.append(draw_run(result, own, anchor, level, single.get(result.ref)))
         left -= len(runs[-1].encode())
@@ -92,7 +90,7 @@ def list_finding(result: RunResult, options: PageOptions, anchor: str) -> Findin
     """The finding of a run, and how sure it is."""
     chips = list_chips(result, options.audit_of(result.ref))
     if cautions := len(result.cautions()):
-        chips.append(Chip("warn", f"! {plural(cautions, 'caution')}", ""))
+        chips.append(Mark(f"! {plural(cautions, 'caution')}", "warn", ""))
     return Finding(anchor, name_run(result), write_lead(result), chips)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from parley.audit.summary import NOT_AUDITED, AuditSummary
 from parley.report.model_signs import ModelSigns
-from parley.report.notable import ROOM, parse_match_limit
+from parley.report.notable import parse_match_limit
 from parley.store import RunRef
 
 LARGEST = 1_500_000  # bytes of a page
@@ -21,7 +21,6 @@ class PageOptions:
 
     matches: int | None = None  # how many matches of each run; None: those worth reading
     room: int = LARGEST  # bytes of one run
-    transcripts: int = ROOM  # bytes of its matches
     signs: ModelSigns | None = None  # of all models on the page; None: of those of each run
 
     @classmethod

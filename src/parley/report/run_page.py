@@ -15,15 +15,16 @@ from parley.audit.summary import AuditSummary
 from parley.config.task_catalogue import installed_task, summarise_task
 from parley.money import Total, total_cost
 from parley.options import OPTIONS, STORED, RunOptions
-from parley.report.fairness import describe_fairness, summarise_fairness
+from parley.report.fairness import PLACE, describe_fairness, summarise_fairness
 from parley.report.headline import join_words, write_headline
 from parley.report.html import render
 from parley.report.model_signs import ModelSigns
-from parley.report.notable import LONGEST, select_matches
+from parley.report.notable import LONGEST, choose_matches
 from parley.report.page_options import PageOptions
 from parley.report.people import describe_people
 from parley.report.text_room import TextRoom
 from parley.results.compared_runs import ComparisonResult
+from parley.results.match_notes import Mark
 from parley.results.part import Part, RunPart, SectionName
 from parley.results.parts.resolved_pairs import describe_resolved
 from parley.results.parts.results import score_table
@@ -42,6 +43,9 @@ class RunRoom:
         self.left = left
         self.left_out: list[str] = []  # names of what did not fit
 
+    def fits(self, text: Markup) -> bool:
+        return len(text.encode()) <= self.left
+
     def take(self, text: Markup) -> Markup:
         """A text that is shown in any case."""
         self.left -= len(text.encode())
@@ -49,7 +53,7 @@ class RunRoom:
 
     def keep(self, name: str, text: Markup) -> Markup | None:
         """A text that is shown if it fits."""
-        if len(text.encode()) > self.left:
+        if not self.fits(text):
             self.left_out.append(name)
             return None
         return self.take(text)
@@ -81,24 +85,38 @@ def draw_run(
                 parts=list_comparisons(compared, f"{anchor}-own") if compared else [],
             )
         )
-        fair = describe_fairness(result, reader, audit, f"{anchor}-fairness")
+        fair = describe_fairness(result, reader, audit, f"{anchor}{PLACE}")
         fairness = room.take(draw("fairness.html", fairness=fair))
         setup = room.take(draw("setup.html", setup=describe_setup(result, info)))
         people = describe_people({info.id: info.ref}, f"{anchor}-people")
         voted = room.take(draw("people.html", people=people)) if people else ""
         before, after = list[Markup](), list[Markup]()  # of the section on fairness
         for part in list_parts(result, anchor):
-            if drawn := room.keep(part.name, draw("part.html", part=part)):
-                (before if part.section in ("result", "task") else after).append(drawn)
-        left = min(room.left, options.transcripts)
-        selection = select_matches(result, reader, options.matches, left)
+            if kept := room.keep(part.name, draw("part.html", part=part)):
+                (before if part.section in ("result", "task") else after).append(kept)
+        choice = choose_matches(result, reader, options.matches)
+        shown, aborted = list[Markup](), choice.aborted
+        for match in choice.read(reader):
+            drawn = draw(
+                "notable_match.html",
+                reason=match.reason,
+                found=match.transcript,
+                anchor=f"{anchor}-matches",
+                room=TextRoom(0, LONGEST),  # what is too long is left out, not folded
+                read_before=READ_BEFORE,
+            )
+            if not room.fits(drawn):
+                break
+            shown.append(room.take(drawn))
+            aborted -= match.is_aborted
     matches = draw(
         "notable_matches.html",
-        selection=selection,
+        shown=shown,
+        all=choice.all,
+        aborted=aborted,
+        too_large=len(choice.reasons) - len(shown),
         run=info.id,
         anchor=f"{anchor}-matches",
-        room=TextRoom(0, LONGEST),  # what is too long is left out, not folded
-        read_before=READ_BEFORE,
     )
     return draw(
         "run_article.html",
@@ -153,18 +171,10 @@ def title_run(task: str, name: str | None) -> str:
     return f"{name_task(task)}: {name}" if name else name_task(task)
 
 
-class Chip(NamedTuple):
-    """A short statement, good or bad, and where the page of the run says more."""
-
-    kind: str
-    text: str
-    place: str | None = None  # the end of an anchor; "": the run itself
-
-
 class KeyFacts(NamedTuple):
     """Facts about a run, in one line."""
 
-    chips: Sequence[Chip]
+    chips: Sequence[Mark]
     models: int
     matches: int  # that have ended
     calls: int
@@ -187,14 +197,14 @@ def list_facts(result: RunResult, info: RunInfo, audit: AuditSummary) -> KeyFact
     )
 
 
-def list_chips(result: RunResult, audit: AuditSummary) -> list[Chip]:
+def list_chips(result: RunResult, audit: AuditSummary) -> list[Mark]:
     """Fairness, completeness and violations."""
     broken = sum(each.count for each in result.head.violations)
     is_done = result.state == "done"
     return [
-        Chip(*summarise_fairness(audit), "-fairness"),
-        Chip("good", "✓ complete") if is_done else Chip("warn", f"! {result.state}"),
-        Chip("warn" if broken else "good", plural(broken, "violation"), "-fairness"),
+        summarise_fairness(audit),
+        Mark("✓ complete", "good") if is_done else Mark(f"! {result.state}", "warn"),
+        Mark(plural(broken, "violation"), "warn" if broken else "good", PLACE),
     ]
 
 
@@ -252,7 +262,6 @@ class ShownPart:
     title: str
     words: str
     figures: Sequence[Figure]
-    legends: Sequence[str]  # what to know to read the figures, each sentence once
     tables: Sequence[Table]
     folded: Sequence[Table]
     summary: str  # of what is folded
@@ -274,7 +283,7 @@ def list_parts(result: RunResult, anchor: str) -> list[ShownPart]:
         figures, tables = result.figures(name), list_tables(result, name)
         if figures or tables:
             place = f"{anchor}-{name}"
-            found.append(ShownPart(name, "task", place, title, "", figures, (), tables, (), ""))
+            found.append(ShownPart(name, "task", place, title, "", figures, tables, (), ""))
     return [part for part in found if part is not None]
 
 
@@ -296,7 +305,6 @@ def show_part(
     opened = 0 if figures else len(tables) if part.open_tables is None else part.open_tables
     folded = tables[opened:]
     summary = plural(len(folded), "more table") if opened else "As a table"
-    legends = dict.fromkeys(legend for each in figures if (legend := getattr(each, "legend", "")))
     return ShownPart(
         part.name,
         part.section,
@@ -304,7 +312,6 @@ def show_part(
         part.title,
         words,
         figures,
-        list(legends),
         tables[:opened],
         folded,
         "The same as a table" if figures else summary,

@@ -11,12 +11,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from html import escape
 from typing import Any, NamedTuple
 from unicodedata import category, combining, east_asian_width
 
+from parley.errors import ParleyError
 from parley.report.model_signs import COLOURS, SHAPES, ModelSigns
 from parley.results.types import (
     Bar,
@@ -61,7 +63,21 @@ NOT_IN_XML = dict.fromkeys((0xFFFE, 0xFFFF), "\ufffd")
 FONTS = "Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 
 
-def draw(figure: Figure, clean: Clean = str, signs: ModelSigns | None = None) -> str:
+class DrawingError(ParleyError):
+    """The data of a figure cannot be drawn."""
+
+
+@contextmanager
+def refuse_undrawable() -> Iterator[None]:
+    """Raise one error for data that cannot be drawn, such as infinite numbers."""
+    try:
+        yield
+    except (TypeError, ValueError, ArithmeticError, StopIteration, IndexError) as wrong:
+        raise DrawingError(str(wrong)) from wrong
+
+
+@refuse_undrawable()
+def draw(figure: Figure, clean: Clean, signs: ModelSigns | None = None) -> str:
     """Both drawings of a figure, for a page. `clean` masks secrets and shows hidden characters."""
     wide = make_canvas(figure, WIDE, clean, signs)
     narrow = make_canvas(figure, NARROW, clean, signs)
@@ -73,17 +89,16 @@ def draw(figure: Figure, clean: Clean = str, signs: ModelSigns | None = None) ->
     return f'<div class="{kind}"{group}>{"".join(drawn)}</div>'
 
 
-def draw_file(
-    figure: Figure, style: str, clean: Clean = str, signs: ModelSigns | None = None
-) -> str:
+@refuse_undrawable()
+def draw_file(figure: Figure, style: str, clean: Clean, signs: ModelSigns | None = None) -> str:
     """The wide drawing on white, with its title, its legend and its style inside."""
     canvas = Canvas(WIDE, clean, signs or ModelSigns())
     canvas.write_lines(figure.title, "label")
     canvas.down(GAP)
     KINDS[type(figure)](canvas, figure)
-    if legend := getattr(figure, "legend", ""):
+    if figure.legend:
         canvas.down(GAP)
-        canvas.write_lines(legend.replace("`", ""))
+        canvas.write_lines(figure.legend.replace("`", ""))
     return canvas.to_file(figure, style)
 
 
@@ -181,9 +196,12 @@ class Canvas:
             x, room = x + SIGN, room - SIGN
         self.add_text(x, y, label, "label", room=room)
 
+    def measure_sign(self, label: str, model: str) -> float:
+        """The room of the sign before a name."""
+        return SIGN if (model or label) in self.signs.places else 0
+
     def measure_name(self, label: str, model: str = "") -> float:
-        sign = SIGN if (model or label) in self.signs.places else 0
-        return sign + self.measure(label, "label")
+        return self.measure_sign(label, model) + self.measure(label, "label")
 
     def to_svg(self, figure: Figure, kind: str) -> str:
         """The drawing for a page. One that is wider than its place keeps its size and scrolls."""
@@ -339,7 +357,7 @@ def place_columns(
 
 def measure_row_name(canvas: Canvas, row: Row) -> float:
     """The width of a label and of what stands below it."""
-    detail = measure_sign(canvas, row) + canvas.measure(row.detail)
+    detail = canvas.measure_sign(row.label, row.model) + canvas.measure(row.detail)
     return max(canvas.measure_name(row.label, row.model), detail)
 
 
@@ -350,7 +368,7 @@ def write_row(canvas: Canvas, row: Row, columns: Columns, middle: float) -> None
         canvas.add_text(0, baseline, row.rank, "value")
     canvas.add_name(columns.ranks, baseline, row.label, row.model, columns.names)
     if row.detail:
-        sign = measure_sign(canvas, row)
+        sign = canvas.measure_sign(row.label, row.model)
         room = columns.names - sign
         canvas.add_text(columns.ranks + sign, baseline + LINE, row.detail, room=room)
     for place, cell in enumerate(row.cells):
@@ -397,17 +415,12 @@ def draw_stacked_rows(
             end = cells[1] if len(cells) > 1 else ""
             taken = canvas.measure(end, "value")
             canvas.add_text(canvas.nominal, baseline, end, "value", "end")
-            start += measure_sign(canvas, row)
+            start += canvas.measure_sign(row.label, row.model)
             canvas.add_text(start, baseline, row.detail, room=canvas.nominal - start - taken - GAP)
         top = canvas.down(row.tall)
         if has_scale:
             rule_scale(canvas, scale, top + 4, row.tall - 4)
         row.draw_marks(scale, top + row.tall / 2)
-
-
-def measure_sign(canvas: Canvas, row: Row) -> float:
-    """The room of a row's sign."""
-    return SIGN if (row.model or row.label) in canvas.signs.places else 0
 
 
 def write_scale(canvas: Canvas, scale: Axis, baseline: float) -> None:
@@ -765,6 +778,17 @@ def draw_plane(
     return Plane(x, y)
 
 
+def write_x_title(canvas: Canvas, words: str, plane: Plane) -> None:
+    """What the axis across shows, below a plane."""
+    canvas.add_text(
+        (plane.x.start + plane.x.end) / 2,
+        canvas.down(LINE + 4) + LETTER + 2,
+        words,
+        anchor="middle",
+        room=plane.x.end - plane.x.start,
+    )
+
+
 def draw_lines(canvas: Canvas, figure: Lines) -> None:
     """Lines over a common axis, with bands where intervals are known. Up to two share a plane;
     more have a small plane each, in which the others are faint."""
@@ -782,13 +806,7 @@ def draw_lines(canvas: Canvas, figure: Lines) -> None:
         for series, colour, shape in lines:
             draw_line(canvas, series, colour, plane)
             draw_line_signs(canvas, series, colour, shape, plane)
-        canvas.add_text(
-            (plane.x.start + plane.x.end) / 2,
-            canvas.down(LINE + 4) + LETTER + 2,
-            figure.x,
-            anchor="middle",
-            room=plane.x.end - plane.x.start,
-        )
+        write_x_title(canvas, figure.x, plane)
         entries = [LegendEntry(colour, shape, series.label) for series, colour, shape in lines]
         draw_legend(canvas, [*entries, *name_target(figure)])
         return
@@ -842,7 +860,7 @@ def draw_line(
     canvas: Canvas, series: Series, colour: str, plane: Plane, most: int = MOST_POINTS
 ) -> None:
     """A line and its band. A missing value interrupts them."""
-    points = zip_longest_none(series.x, series.y, series.low, series.high)
+    points = pad_bands(series.x, series.y, series.low, series.high)
     points = list(pick_points(points, most))
     for piece in split_at_gaps([(x, low, high) for x, _, low, high in points]):
         corners = [plane.place(x, high) for x, _, high in piece]
@@ -853,7 +871,7 @@ def draw_line(
         canvas.add(f'<polyline class="ln {colour}" points="{places}"/>')
 
 
-def zip_longest_none(
+def pad_bands(
     x: Sequence[float], *others: Sequence[float | None]
 ) -> list[tuple[float, float | None, float | None, float | None]]:
     """The points of a line; a band that is shorter than its line has no more values."""
@@ -912,13 +930,7 @@ def draw_scatter(canvas: Canvas, figure: Scatter) -> None:
         draw_dot(canvas, dot, x + BESIDE * seen[place], y)
         seen[place] += 1
     draw_dot_names(canvas, dots, plane)
-    canvas.add_text(
-        (plane.x.start + plane.x.end) / 2,
-        canvas.down(LINE + 4) + LETTER + 2,
-        figure.x,
-        anchor="middle",
-        room=plane.x.end - plane.x.start,
-    )
+    write_x_title(canvas, figure.x, plane)
     models = sorted({dot.model or dot.label for dot in dots} & signs.places.keys(), key=signs.place)
     draw_legend(
         canvas, [LegendEntry(signs.colour(name), signs.shape(name), name) for name in models]

@@ -21,10 +21,11 @@ MarkKind: TypeAlias = Literal["", "good", "warn", "bad"]
 
 @dataclass(frozen=True)
 class Mark:
-    """A few words on a match, a reply or a note, and whether they are good news."""
+    """A few words on a run, a match, a reply or a note, and whether they are good news."""
 
     text: str
     kind: MarkKind = ""
+    place: str | None = None  # where the page of the run says more: the end of an anchor
 
 
 def describe_note(

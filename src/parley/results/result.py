@@ -315,7 +315,7 @@ class RunResult:
         metrics: str | Sequence[str] = (),
         width: int | None = None,
     ) -> str:
-        """A part of the result as text, Markdown, LaTeX, HTML or CSV; CSV is unrounded.
+        """A part of the result as text, Markdown, LaTeX or CSV; CSV is unrounded.
 
         `metrics`: the metrics of the main table (see `table`); `width`: the width of the text in
         columns.

@@ -226,7 +226,8 @@ class ResultHead:
 
 
 # Figures describe the data to draw, not how to draw it. A mark whose `model` names a contestant has
-# the colour and the shape of that model; without it, its label may name one.
+# the colour and the shape of that model; without it, its label may name one. A legend says what to
+# know to read a figure.
 
 
 @dataclass(frozen=True)
@@ -284,6 +285,7 @@ class Bars:
     unit: str
     bars: tuple[Bar, ...]
     most: float | None = None
+    legend: str = ""
     kind: Literal["bars"] = "bars"
 
 
@@ -312,6 +314,7 @@ class Boxes:
     unit: str
     boxes: tuple[Box, ...]
     digits: int = 2
+    legend: str = ""
     kind: Literal["boxes"] = "boxes"
 
 
@@ -397,6 +400,7 @@ class HeatMap:
     marks: tuple[tuple[Literal["", "better", "worse", "even"], ...], ...] = ()
     caption: str = ""  # a sentence above the rows
     role: str = ""  # the role whose scores these are
+    legend: str = ""
     kind: Literal["heat map"] = "heat map"
 
 

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from parley.errors import UsageError
 from parley.match.protocol import DeviceSetup
@@ -324,12 +324,9 @@ class StoredPart:
 
 
 class RunWatch(Protocol):
-    """Notices that a run has changed, without reading it. Use it as a context manager, in one
-    thread at a time."""
+    """Notices that a run has changed, without reading it. Use it in one thread at a time."""
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *wrong: object) -> None: ...
+    def close(self) -> None: ...
 
     def has_changed(self) -> bool:
         """Whether the run has changed since this was last asked; `StoreError` if it has

@@ -18,6 +18,7 @@ from parley.participants.bot import ANYWHERE, Bot, make
 from parley.plans import MatchSpec
 from parley.plans.arrangements import default_arrangement
 from parley.plans.fixed import make_fixed_plan
+from parley.report.notebook_table import for_notebook
 from parley.rules.bot_view import BotView
 from parley.rules.parameters import parse_keywords
 from parley.rules.quotations import derive_match_key
@@ -127,7 +128,7 @@ def check_planted(
                 ]
             )
         )
-    return table
+    return for_notebook(table)
 
 
 HEADER = ["role", "truth", "found", "wrong", "difference", "p (all runs)"]

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Protocol
 
 import orjson
 
 from parley.match.threads import in_daemon_thread
 from parley.store import RunRef, RunWatch, Store
+from parley.web.run_drawer import Drawn, RunDrawer
 
 EVERY = 0.5  # seconds between two looks at a run, at least
 SHARE = 20  # looks take at most 1/SHARE of a core
@@ -22,27 +22,6 @@ CALM = 5.0  # seconds after which a page is drawn again although nothing was wri
 QUIET = 15.0  # seconds after which a stream sends a sign of life
 MOST_STREAMS = 200  # for all runs together
 AGAIN = 1_000  # milliseconds after which a browser connects again
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """The parts of a page by name, as HTML, and whether they are final."""
-
-    parts: dict[str, str]
-    is_final: bool = False
-    news: object = None  # changes if there is something to draw although nothing was written
-
-
-class LiveDrawer(Protocol):
-    """Draws the parts of a page that change. It is called in a thread."""
-
-    def draw(self, ref: RunRef) -> Drawn: ...
-
-    def news(self, ref: RunRef) -> object:
-        """What changes besides the store: computations that have ended."""
-
-    def explain(self, wrong: Exception) -> Drawn:
-        """What the page says while a run cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +41,7 @@ def mark_of(html: str) -> str:
 class RunFollower:
     """Watches one run while somebody reads its page."""
 
-    def __init__(self, store: Store, ref: RunRef, drawer: LiveDrawer) -> None:
+    def __init__(self, store: Store, ref: RunRef, drawer: RunDrawer) -> None:
         self._store, self._ref, self._drawer = store, ref, drawer
         self.readers = 0
         self.number = 0
@@ -126,14 +105,14 @@ class RunFollower:
                     self._publish(self._drawer.explain(wrong))
                     spent = CALM / SHARE
                     if watch is not None:
-                        watch.__exit__(None, None, None)
+                        watch.close()
                         watch = None
                 if self.is_final:
                     break
                 await asyncio.sleep(max(EVERY, SHARE * spent))
         finally:
             if watch is not None:
-                watch.__exit__(None, None, None)
+                watch.close()
 
     def _draw(self) -> tuple[Drawn, float]:
         """The parts, and the CPU time that they took."""
@@ -160,7 +139,7 @@ class RunFollower:
 class LiveRuns:
     """All runs that are followed, and the streams to their readers."""
 
-    def __init__(self, store: Store, drawer: LiveDrawer) -> None:
+    def __init__(self, store: Store, drawer: RunDrawer) -> None:
         self._store, self._drawer = store, drawer
         self._followers: dict[RunRef, RunFollower] = {}
         self._streams = 0

@@ -16,6 +16,7 @@ from parley.errors import UsageError, unknown_name
 from parley.money import Total, match_costs, prices_of
 from parley.report.model_signs import ModelSigns
 from parley.results.match_list import BROKEN, STATE_KINDS, ListedSeat, list_scored_seats
+from parley.results.match_notes import Mark
 from parley.results.scores import choose_ranking_metric, parse_metric
 from parley.rules.task import Metric
 from parley.store import MatchRow, RunInfo, RunRef
@@ -93,7 +94,7 @@ class MatchLine:
     cost: str
     tokens: int | None
     seconds: str
-    chip: str
+    state: Mark
     item_link: str  # the same list, of this item only
 
 
@@ -258,7 +259,7 @@ def make_match_lines(
                 describe_cost(costs[row.number]),
                 each.tokens,
                 format_duration((row.ended or 0) - (row.began or 0)) if over else "",
-                STATE_KINDS.get(row.state, ""),
+                Mark(row.state, STATE_KINDS.get(row.state, "")),
                 items.get(row.item or "", ""),
             )
         )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
 from parley.errors import StoreError
 from parley.providers._secrets import redact
 from parley.report.model_signs import ModelSigns
+from parley.results.match_notes import Mark
 from parley.store import RunRef
-from parley.web.following import Drawn
 from parley.web.live_run import RECENT, LiveRun, read_live
 from parley.web.run_result import find_result
 
@@ -18,15 +19,25 @@ if TYPE_CHECKING:
     from parley.web.app import Site
 
 CHIPS = {
-    "running": ("warn", "● running"),
-    "done": ("good", "✓ done"),
-    "stopped": ("", "❙❙ stopped"),
-    "failed": ("bad", "✕ failed"),
+    "running": Mark("● running", "warn"),
+    "done": Mark("✓ done", "good"),
+    "stopped": Mark("❙❙ stopped"),
+    "failed": Mark("✕ failed", "bad"),
 }
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """The parts of a page by name, as HTML, and whether they are final."""
+
+    parts: dict[str, str]
+    is_final: bool = False
+    news: object = None  # changes if there is something to draw although nothing was written
+
+
 class RunDrawer:
-    """Draws the changing parts of the page of a run, for the page itself and for its events."""
+    """Draws the changing parts of the page of a run, for the page itself and for its events, which
+    call it in a thread."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -44,7 +55,7 @@ class RunDrawer:
         computing = not result.is_current and info.state != "running"
         signs = ModelSigns.of(info.config.contestants)
 
-        facts = {"live": live, "chip": CHIPS[info.state], "computing": computing}
+        facts = {"live": live, "state": CHIPS[info.state], "computing": computing}
         facts |= {"recent": RECENT}
         parts: dict[str, str] = {
             name: self._site.render(f"live_{name}.html", signs, ref=ref, **facts)
@@ -55,10 +66,12 @@ class RunDrawer:
         return Drawn(parts, is_final, news)
 
     def news(self, ref: RunRef) -> object:
+        """What changes besides the store: computations that have ended."""
         found = self._site.results.last(ref.location)
         return found and (found.stamp, found.at)
 
     def explain(self, wrong: Exception) -> Drawn:
+        """What the page says while a run cannot be read."""
         if isinstance(wrong, StoreError):
             said = f"This run cannot be read now: {redact(str(wrong))}"
         else:

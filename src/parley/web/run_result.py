@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from parley.audit.for_report import audit_for_report
-from parley.config.prices import PriceList
 from parley.config.task_catalogue import task_of_run
 from parley.report.html import render
 from parley.report.model_signs import ModelSigns
@@ -21,6 +20,7 @@ from parley.results.result import RunResult
 from parley.rules.task import Task
 from parley.store import ENDED, RunInfo, RunRef, read_run
 from parley.tables import plural
+from parley.web.known_prices import known_price
 
 if TYPE_CHECKING:
     from parley.web.app import Site
@@ -53,10 +53,10 @@ def find_result(site: Site, info: RunInfo, counts: dict[str, int]) -> ShownResul
     if last is None:
         said = f"Parley computes the result of {plural(done, 'match', 'matches')}."
         return ShownResult(render("live_lead.html", said=said), False)
-    if last.fault:
+    if last.value is None:
         why = f"The result could not be computed: {last.fault}"
         return ShownResult(render("live_lead.html", said=why), is_current)
-    return ShownResult(last.value or Markup(), is_current)
+    return ShownResult(last.value, is_current)
 
 
 def draw_ended(ref: RunRef) -> Markup:
@@ -84,4 +84,4 @@ def read_result(ref: RunRef, reasoned: bool = True) -> tuple[RunResult, type[Tas
     """The result of a run, and its task if that is installed."""
     with read_run(ref) as reader:
         task = task_of_run(reader.info)
-    return RunResult(ref, reasoned=reasoned, look_up=PriceList().find, task=task), task
+    return RunResult(ref, reasoned=reasoned, look_up=known_price, task=task), task

@@ -14,6 +14,7 @@ from parley.errors import UsageError
 from parley.money import format_usd
 from parley.report.model_signs import ModelSigns
 from parley.report.run_page import title_run
+from parley.results.match_notes import Mark
 from parley.results.parts.results import draw_points
 from parley.results.types import Intervals
 from parley.web.app import Site, site_of
@@ -31,7 +32,7 @@ class RunLine:
 
     run: ListedRun
     title: str
-    chip: tuple[str, str]
+    state: Mark
     summary: RunSummary | None  # None: being computed
     fault: str  # why there is no summary
     figure: Intervals | None  # the best models with their intervals
@@ -86,7 +87,7 @@ def make_lines(site: Site, runs: tuple[ListedRun, ...]) -> list[RunLine]:
             RunLine(
                 run,
                 title_run(run.task, run.name),
-                CHIPS.get(run.state, ("", run.state)),
+                CHIPS.get(run.state, Mark(run.state)),
                 summary,
                 found.fault if found else "",
                 draw_points(scores, "The best models") if scores else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from parley.errors import StoreError, UsageError
 from parley.store import (
@@ -281,12 +281,6 @@ class PostgresWatch:
         self._seen: tuple[int, int] | None = None
         self.has_changed()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *wrong: object) -> None:
-        self._close()
-
     def has_changed(self) -> bool:
         try:
             with unreadable_explained(self._address, self._ref.location):
@@ -296,15 +290,15 @@ class PostgresWatch:
                     "SELECT run, changes FROM parley.runs WHERE id = %s", (self._ref.id,)
                 ).fetchone()
         except StoreError:
-            self._close()
+            self.close()
             raise
         before, self._seen = self._seen, found
         if found is None:
-            self._close()
+            self.close()
             raise StoreError(f"there is no run {self._ref.id} in {self._address.public}")
         return before != found
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None

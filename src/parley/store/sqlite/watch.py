@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 from pathlib import Path
-from typing import Self
 
 from parley.errors import StoreError
 from parley.store.sqlite.run_file import UNREADABLE, connect_to_read
@@ -21,22 +20,16 @@ class SqliteWatch:
         self._seen: tuple[int, int] | None = None  # which file, and SQLite's count of its changes
         self.has_changed()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *wrong: object) -> None:
-        self._close()
-
     def has_changed(self) -> bool:
         try:
             file = os.stat(self.path).st_ino
             if self._seen is None or self._seen[0] != file:  # another file has taken its place
-                self._close()
+                self.close()
                 self._connection = connect_to_read(self.path, any_thread=True)
             assert self._connection is not None
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         except (OSError, *UNREADABLE) as wrong:
-            self._close()
+            self.close()
             self._seen = None
             if isinstance(wrong, FileNotFoundError):
                 raise StoreError(f"there is no file {self.path}") from None
@@ -44,7 +37,7 @@ class SqliteWatch:
         before, self._seen = self._seen, (file, version)
         return before != self._seen
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
