@@ -15,8 +15,8 @@ from parley.errors import ParticipantError, ProviderBroken, Refused, UnknownName
 from parley.options import OPTIONS
 from parley.runs.event_loop import run_sync
 from parley.runs.player import Player
+from parley.runs.run_context import Summary
 from parley.runs.run_outcome import RunOutcome
-from parley.runs.watching import Summary
 from parley.store import RunRef, StoredPart, find_run, read_run
 from tests import games
 
@@ -195,9 +195,9 @@ def test_misspelt_keywords_of_resume_and_rejudge_get_the_nearest_name():
 def test_progress_on_stderr_estimates_calls_and_steers_no_terminal(capsys):
     shown = []
 
-    async def play(watching):
-        shown.append(watching.progress.estimates_calls)
-        watching.progress.notify("a\x1b[2J")
+    async def play(context):
+        shown.append(context.progress.estimates_calls)
+        context.progress.notify("a\x1b[2J")
 
     asyncio.run(watch(True, play))
     assert shown == [True]

@@ -30,8 +30,8 @@ from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, ProgressEvent
 from parley.runs.progress_display import show_progress
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
+from parley.runs.run_context import Play, RunContext, Summary
 from parley.runs.run_outcome import RunOutcome, raised_by_code
-from parley.runs.watching import Play, Summary, Watching
 from parley.store import RunRef, Store, open_store
 from parley.tables import Table, make_visible
 
@@ -330,11 +330,11 @@ async def watch(progress: bool | OnEvent, play: Play) -> RunOutcome:
     if progress is True:
         shown = Progress(estimates_calls=True)
         async with show_progress(shown, print_notice):
-            return await play(Watching(shown, summarise=summarise))
+            return await play(RunContext(shown, summarise=summarise))
     if progress is not False and not callable(progress):
         raise UsageError(f"progress must be True, False or a function, not {progress!r}")
     watched = Progress(on_event=progress or None)
-    ending = await play(Watching(watched, summarise=summarise))
+    ending = await play(RunContext(watched, summarise=summarise))
     if watched.failure is not None:
         reason = f" ({ending.reason})" if ending.reason else ""
         watched.failure.add_note(

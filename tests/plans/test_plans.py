@@ -30,7 +30,7 @@ from parley.plans.stop_targets import StopTarget, leading_metrics
 from parley.results.signature import make_signature
 from parley.runs import start
 from parley.runs.progress import Progress, StopSignal
-from parley.runs.watching import Watching
+from parley.runs.run_context import RunContext
 from parley.statistics.anytime import Scale, compute_anytime
 from parley.statistics.estimates import block_means, rank_intervals
 from parley.statistics.score_table import Observation, ScoreTable
@@ -534,7 +534,7 @@ def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path, at):
 
         watching = asyncio.create_task(watch())
         ending = await start.play_new_run(
-            prepared_race(), open_store(tmp_path / str(at)), Watching(tally, brake)
+            prepared_race(), open_store(tmp_path / str(at)), RunContext(tally, brake)
         )
         watching.cancel()
         return ending
@@ -782,7 +782,7 @@ def test_results_of_a_stopped_run_rest_on_whole_blocks(tmp_path):
             brake.stop("enough")
 
         watching = asyncio.create_task(watch())
-        ending = await start.play_new_run(prepared, open_store(tmp_path), Watching(tally, brake))
+        ending = await start.play_new_run(prepared, open_store(tmp_path), RunContext(tally, brake))
         watching.cancel()
         return ending
 

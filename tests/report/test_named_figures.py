@@ -16,6 +16,8 @@ from parley.report.model_signs import ModelSigns
 from parley.report.named_figures import NamedFigure, choose_figure, make_png, number_names
 from parley.report.svg import draw_file
 from parley.results.types import (
+    Bar,
+    Bars,
     Intervals,
     Point,
 )

@@ -8,8 +8,8 @@ from parley.cli.worker import summarise
 from parley.config.experiment import Experiment
 from parley.options import from_keywords
 from parley.runs.progress import Progress, StopSignal
+from parley.runs.run_context import RunContext
 from parley.runs.start import make_new_run, play_new_run
-from parley.runs.watching import Watching
 from parley.runs.worker import prepare_worker, serve_run
 from parley.store import open_store, read_run
 from parley.store.shared_runs import require_shared
@@ -42,8 +42,8 @@ def create(prepared, url):
 async def serve(ref, prepare_again=prepare_worker, stop_signal=None):
     """A worker in this process."""
     prepared = prepare_again(ref, task_file=None, allowed=Experiment("").allowed, unsafe=False)
-    watching = Watching(Progress(), stop_signal or StopSignal(), summarise)
-    return await serve_run(ref, prepared, watching, 4)
+    context = RunContext(Progress(), stop_signal or StopSignal(), summarise)
+    return await serve_run(ref, prepared, context, 4)
 
 
 def serve_together(ref, workers=3, **given):

@@ -23,8 +23,8 @@ from parley.providers._openai_batches import OpenAIBatchClient
 from parley.runs import batches
 from parley.runs.batches import endpoint_of
 from parley.runs.progress import Progress, StopSignal
+from parley.runs.run_context import RunContext
 from parley.runs.start import play_new_run
-from parley.runs.watching import Watching
 from parley.store import find_run, open_store
 from parley.testing.batch_server import BatchServer, Failed, says_as_anthropic
 from parley.testing.server import Server, reset, says, sent
@@ -694,8 +694,8 @@ def test_ctrl_c_does_not_wait_for_batches():
             experiment = Experiment("public_goods", models=playing.models)
             experiment.given = from_keywords(repeats=4)
             store = open_store("runs")
-            watching = Watching(progress, stop_signal)
-            ending = await play_new_run(experiment.prepare(), store, watching)
+            context = RunContext(progress, stop_signal)
+            ending = await play_new_run(experiment.prepare(), store, context)
             assert (ending.state, ending.status) == ("stopped", "interrupted")
             server.acts.clear()
             assert any("stays with the provider" in notice for notice in progress.notices)

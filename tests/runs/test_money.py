@@ -39,10 +39,10 @@ from parley.runs.budget import Budget
 from parley.runs.forecast import evaluation_cost, forecast_run, scale_costs
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.request_estimates import RequestEstimator
+from parley.runs.run_context import RunContext
 from parley.runs.seats import LimitedParticipant
 from parley.runs.stand_ins import CACHE, estimate_text_tokens
 from parley.runs.start import resume_run
-from parley.runs.watching import Watching
 from parley.store import EndpointRecord, find_run, read_run
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, reset, sent, silence
@@ -867,7 +867,7 @@ def test_a_run_without_an_end_of_replies_may_be_bounded_later_and_says_what_that
             prepared = prepare_resume(
                 result.ref, from_keywords(budget_usd=1.0, max_calls=4), task=PublicGoods(rounds=5)
             )
-            await resume_run(prepared, result.ref, Watching(tally))
+            await resume_run(prepared, result.ref, RunContext(tally))
             return tally, server
 
     tally, _ = asyncio.run(main())

@@ -24,8 +24,8 @@ from parley.plans.fixed import make_fixed_plan
 from parley.providers import _endpoint_health as endpoint_health
 from parley.runs import player, start
 from parley.runs.progress import Progress, StopSignal
+from parley.runs.run_context import RunContext
 from parley.runs.scheduler import Scheduler
-from parley.runs.watching import Watching
 from parley.store import find_run, open_store, read_run
 from parley.store.config import Config
 from parley.store.sqlite.run_file import SqliteReader
@@ -450,7 +450,7 @@ def test_the_first_brake_lets_nothing_new_be_asked_even_by_those_who_wait_for_a_
     )
     prepared = prepare_new(config, task=games.Judged(), functions={"a": slow})
     ending = asyncio.run(
-        start.play_new_run(prepared, open_store(tmp_path), Watching(stop_signal=brake))
+        start.play_new_run(prepared, open_store(tmp_path), RunContext(stop_signal=brake))
     )
     assert (ending.state, len(asked)) == ("stopped", 2)
 
@@ -631,7 +631,7 @@ def test_it_is_known_who_keeps_everybody_waiting(tmp_path):
         start.play_new_run(
             prepare_new(config, task=games.Judged(), functions={"snail": slow}),
             open_store(tmp_path),
-            Watching(tally),
+            RunContext(tally),
         )
     )
     ((alias, seconds),) = seen
@@ -749,7 +749,7 @@ def test_matches_that_wait_for_an_endpoint_that_is_down_leave_their_places_to_ot
                 concurrency=2,
             )
             ending = await start.play_new_run(
-                prepare_new(config, task=task), open_store(tmp_path), Watching(tally)
+                prepare_new(config, task=task), open_store(tmp_path), RunContext(tally)
             )
             return Result(ending.ref), most, tally
 

@@ -26,8 +26,8 @@ from parley.rules.task import Task
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
+from parley.runs.run_context import Play, RunContext, Summary
 from parley.runs.run_outcome import RunOutcome, raised_by_code
-from parley.runs.watching import Play, Summary, Watching
 from parley.store import WAITING, RunRef, Store, find_run, read_run
 from parley.tables import terminal_width
 
@@ -107,7 +107,7 @@ async def play_attended(
     call_when_interrupted(loop, interrupt, lambda: bool(stop_signal.reason))
     try:
         async with show_progress(progress, say, quiet):
-            return await play(Watching(progress, stop_signal, summarise))
+            return await play(RunContext(progress, stop_signal, summarise))
     except asyncio.CancelledError:
         print_interruption(progress.location)
         os._exit(130)  # does not wait for a function or person that still holds a thread

@@ -28,7 +28,7 @@ from parley.rules.task import Task
 from parley.runs.event_loop import run_sync
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
-from parley.runs.watching import Summary, Watching
+from parley.runs.run_context import RunContext, Summary
 from parley.runs.worker import WorkerOutcome, prepare_worker, serve_run
 from parley.store import RunRef, Store, open_store
 from parley.store.refusals import refuse_to_join
@@ -205,7 +205,7 @@ class WorkerCommand:
             return await serve_run(
                 ref,
                 prepared,
-                Watching(progress, self.stop_signal, summarise),
+                RunContext(progress, self.stop_signal, summarise),
                 self.concurrency,
             )
 

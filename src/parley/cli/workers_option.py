@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from parley.cli.invocation import ALLOWING, find_flags
-from parley.runs.watching import PlayNew, Resume
+from parley.runs.run_context import PlayNew, Resume
 
 
 class OnWorkers(NamedTuple):

@@ -38,11 +38,12 @@ from parley.rules.pool import Seat
 from parley.rules.quotations import derive_match_key
 from parley.runs.budget import Budget, make_budget
 from parley.runs.desk_observer import DeskObserver
-from parley.runs.earlier import EarlierSessions
+from parley.runs.earlier_sessions import EarlierSessions
 from parley.runs.forecast import estimate_calls
 from parley.runs.progress import ProgressObserver
 from parley.runs.recall import Recaller
 from parley.runs.repeat_notice import RepeatNotice, RepeatObserver
+from parley.runs.run_context import RunContext
 from parley.runs.run_outcome import (
     VOTE_FIRST,
     RunOutcome,
@@ -55,7 +56,6 @@ from parley.runs.run_sandbox import in_shell, track_waiting
 from parley.runs.scheduler import MatchSlot, Scheduler
 from parley.runs.seats import LimitedParticipant
 from parley.runs.spending import SpendingRecorder
-from parley.runs.watching import Watching
 from parley.store import WAITING, read_run
 from parley.store.config import Config
 from parley.store.finished_matches import FinishedOnRecord
@@ -76,12 +76,12 @@ async def play_run(
     prepared: Prepared,
     journal: Journal,
     earlier: EarlierSessions,
-    watching: Watching,
+    context: RunContext,
     sandbox: Sandbox | None,
     retrievers: Mapping[str, Retriever],
 ) -> RunOutcome:
     """Play a run until its plan is done or something stops it, and record how it ended."""
-    player = PlanPlayer(prepared, journal, earlier, watching, sandbox, retrievers)
+    player = PlanPlayer(prepared, journal, earlier, context, sandbox, retrievers)
     try:
         player.open()
         end = await player.play_plan()
@@ -91,7 +91,7 @@ async def play_run(
         raise
     finally:
         await player.close()
-    watching.progress.emit("ended", text=end.reason)
+    context.progress.emit("ended", text=end.reason)
     return player.describe_end(end, result)
 
 
@@ -108,20 +108,20 @@ class Player:
         prepared: Prepared,
         journal: Journal,
         earlier: EarlierSessions,
-        watching: Watching,
+        context: RunContext,
         sandbox: Sandbox | None,
         retrievers: Mapping[str, Retriever],
         grants: Grants | None = None,
     ) -> None:
         """`grants`: of a worker, which shares the limits of the run with others."""
-        self.prepared, self.journal, self.earlier, self.watching = (
+        self.prepared, self.journal, self.earlier, self.context = (
             prepared,
             journal,
             earlier,
-            watching,
+            context,
         )
         self.sandbox, self.retrievers, self.grants = sandbox, retrievers, grants
-        self.progress, self.stop_signal = watching.progress, watching.stop_signal
+        self.progress, self.stop_signal = context.progress, context.stop_signal
         self.participants: dict[str, LimitedParticipant] = {}
         self.batches: Batches | None = None
         self.recaller: Recaller | None = None
@@ -164,7 +164,7 @@ class Player:
 
     def _seat_participants(self) -> list[str]:
         """Put every participant within its limits; notices about replies without a limit."""
-        desk, notices = self.watching.desk, []
+        desk, notices = self.context.desk, []
         for alias, (who, limits) in self.prepared.participants.items():
             if desk is not None:
                 desk.seat(alias, who)
@@ -309,7 +309,7 @@ class Player:
         found: list[MatchObserver] = [ProgressObserver(self.progress)]
         if self.repeats.is_watching:
             found.append(RepeatObserver(self.repeats, spec))
-        if (desk := self.watching.desk) is not None:
+        if (desk := self.context.desk) is not None:
             found.append(DeskObserver(desk, self.progress, self.prepared.task, spec.seats))
         return found
 
@@ -434,7 +434,7 @@ class PlanPlayer(Player):
             await self.recorder.save_final(self.participants)
             await self.recorder.save_prices(self.prepared)
             await self.journal.set_state(end.state, end.status, end.reason)
-            if (summarise := self.watching.summarise) is not None:
+            if (summarise := self.context.summarise) is not None:
                 summary = summarise(self.journal.ref, type(self.prepared.task))
                 for notice in summary.notices:
                     self.progress.notify(notice)

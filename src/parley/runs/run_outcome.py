@@ -40,7 +40,7 @@ class RunOutcome:
     task: type[Task] | None = None  # the class that was played
     # what stopped it, with its traceback for the author of the code that raised it
     fault: ParleyError | None = None
-    result: Any = None  # of `Watching.summarise`, if it was called
+    result: Any = None  # of `RunContext.summarise`, if it was called
 
 
 def raised_by_code(fault: BaseException | None) -> bool:

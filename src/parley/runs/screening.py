@@ -21,9 +21,9 @@ from parley.plans import MatchSpec
 from parley.plans.confident_items import all_confident
 from parley.runs.forecast import Forecast, forecast_run
 from parley.runs.new_names import refuse_taken_name
+from parley.runs.run_context import PlayNew, Resume, RunContext
 from parley.runs.run_outcome import RunOutcome
 from parley.runs.start import play_new_run, resume_run
-from parley.runs.watching import PlayNew, Resume, Watching
 from parley.store import RunInfo, RunRef, Store, read_run
 from parley.store.config import MAY_CHANGE, Config, ScreeningTarget
 from parley.store.reader import RunReader
@@ -33,7 +33,7 @@ from parley.tables import format_item_count
 async def screen_and_play(
     prepared: Prepared,
     store: Store,
-    watching: Watching,
+    context: RunContext,
     *,
     fresh: bool = False,
     play_new: PlayNew = play_new_run,
@@ -48,20 +48,20 @@ async def screen_and_play(
                 f"--fresh has no effect, because the task {prepared.task.name} screens no "
                 "questions with these parameters: remove --fresh"
             )
-        return await play_new(prepared, store, watching)
+        return await play_new(prepared, store, context)
     refuse_taken_name(prepared.config, store)
     ref, spent = None if fresh else find_earlier(screening, store), (0, 0.0)
     if ref is None:
-        ending = await play_new(screening, store, watching)
+        ending = await play_new(screening, store, context)
     else:
         with store.read(ref) as reader:
             spent, before = spent_by(reader), reader.info.config
         config = continued_config(screening.config, before, spent)
         screening = replan(screening, config, screening.items)
-        ending = await resume(screening, ref, watching)
+        ending = await resume(screening, ref, context)
     if ending.state != "done":
         return replace(ending, during_screening=True)
-    return await play_new(run_on_found_items(prepared, ending.ref, spent), store, watching)
+    return await play_new(run_on_found_items(prepared, ending.ref, spent), store, context)
 
 
 def spent_by(reader: RunReader) -> tuple[int, float]:

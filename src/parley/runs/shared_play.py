@@ -17,6 +17,7 @@ from parley.errors import ParleyError, StoreError, UsageError
 from parley.runs.budget import find_spent
 from parley.runs.launchers import DRAIN, Launcher, LauncherState
 from parley.runs.recall import prepare_retrievers
+from parley.runs.run_context import RunContext
 from parley.runs.run_outcome import VOTE_FIRST, RunOutcome
 from parley.runs.run_sandbox import open_sandbox
 from parley.runs.spending import find_used_prices
@@ -27,7 +28,6 @@ from parley.runs.start import (
     problems_with_references,
     try_references,
 )
-from parley.runs.watching import Watching
 from parley.runs.worker import refuse_on_workers
 from parley.store import ENDED, WAITING, RunRef, Store, open_store, read_run
 from parley.store.shared_runs import (
@@ -91,7 +91,7 @@ async def check_machine(prepared: Prepared) -> None:
 async def play_new_on_workers(
     prepared: Prepared,
     store: Store,
-    watching: Watching,
+    context: RunContext,
     *,
     setup: WorkerSetup,
 ) -> RunOutcome:
@@ -103,7 +103,7 @@ async def play_new_on_workers(
         async with open_sandbox(prepared) as sandbox:
             prepared, run = await try_references(prepared, run, sandbox)
     ref = await shared.create_shared(run)
-    follower = SharedRunFollower(prepared, ref, shared, setup, most, watching)
+    follower = SharedRunFollower(prepared, ref, shared, setup, most, context)
     try:
         follower.start_workers()
     except BaseException:
@@ -116,7 +116,7 @@ async def play_new_on_workers(
 async def resume_on_workers(
     prepared: Prepared,
     ref: RunRef,
-    watching: Watching,
+    context: RunContext,
     *,
     setup: WorkerSetup,
 ) -> RunOutcome:
@@ -132,7 +132,7 @@ async def resume_on_workers(
             return find_spent(prepared, reader)
 
     state = await asyncio.to_thread(shared.share, ref, prepared.config, find_before)
-    follower = SharedRunFollower(prepared, ref, shared, setup, most, watching)
+    follower = SharedRunFollower(prepared, ref, shared, setup, most, context)
     try:
         follower.start_workers()
     except BaseException:
@@ -155,11 +155,11 @@ class SharedRunFollower:
         shared: SharedRuns,
         setup: WorkerSetup,
         concurrency: int,
-        watching: Watching,
+        context: RunContext,
     ) -> None:
         self.prepared, self.ref, self.shared, self.setup = prepared, ref, shared, setup
-        self.concurrency, self.summarise = concurrency, watching.summarise
-        self.progress, self.stop_signal = watching.progress, watching.stop_signal
+        self.concurrency, self.summarise = concurrency, context.summarise
+        self.progress, self.stop_signal = context.progress, context.stop_signal
         self._asked_to_stop = self._is_away = False
         self._alone_since = time.monotonic()
         self._polled = 0.0

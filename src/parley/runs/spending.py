@@ -8,7 +8,7 @@ from typing import Any
 from parley.config.prepare import Prepared
 from parley.money import is_free
 from parley.runs.budget import Budget
-from parley.runs.earlier import EarlierSessions
+from parley.runs.earlier_sessions import EarlierSessions
 from parley.runs.progress import Progress
 from parley.runs.run_outcome import describe_uncounted
 from parley.runs.seats import LimitedParticipant

@@ -13,14 +13,14 @@ from parley.config.recorded_matches import copied_matches
 from parley.config.selection import stored_items
 from parley.errors import UsageError
 from parley.rules.items.problem import Problem
-from parley.runs.earlier import EarlierSessions
+from parley.runs.earlier_sessions import EarlierSessions
 from parley.runs.new_names import new_id, refuse_taken_name
 from parley.runs.player import play_run
 from parley.runs.recall import prepare_retrievers
+from parley.runs.run_context import RunContext
 from parley.runs.run_outcome import RunOutcome
 from parley.runs.run_sandbox import open_sandbox
 from parley.runs.transfer import load_transferred
-from parley.runs.watching import Watching
 from parley.store import NewRun, RunRef, Store, open_store, read_run
 from parley.tables import plural
 
@@ -47,7 +47,7 @@ def make_new_run(prepared: Prepared, store: Store) -> NewRun:
 
 
 async def play_new_run(
-    prepared: Prepared, store: Store, watching: Watching | None = None
+    prepared: Prepared, store: Store, context: RunContext | None = None
 ) -> RunOutcome:
     """Play a new run and keep it in a store."""
     check_concurrency(prepared)
@@ -61,7 +61,7 @@ async def play_new_run(
         prepared, run = await try_references(prepared, run, sandbox)
         journal, earlier = await store.create(run), EarlierSessions(run.quotation_secret)
         return await play_run(
-            prepared, journal, earlier, watching or Watching(), sandbox, retrievers
+            prepared, journal, earlier, context or RunContext(), sandbox, retrievers
         )
 
 
@@ -83,17 +83,17 @@ def check_resumed(prepared: Prepared, ref: RunRef) -> RunOutcome | None:
 
 
 async def resume_run(
-    prepared: Prepared, ref: RunRef, watching: Watching | None = None
+    prepared: Prepared, ref: RunRef, context: RunContext | None = None
 ) -> RunOutcome:
     """Resume a run where it stopped."""
     check_concurrency(prepared)
-    watching = watching or Watching()
+    context = context or RunContext()
     if (over := check_resumed(prepared, ref)) is not None:
         return over
     retrievers = await prepare_retrievers(prepared)
     async with open_sandbox(prepared) as sandbox:
         refuse_secrets(prepared.config)
-        journal = await open_store(ref.store).open(ref, watching.progress.notify)
+        journal = await open_store(ref.store).open(ref, context.progress.notify)
         try:
             with read_run(ref) as reader:
                 earlier, before = EarlierSessions.read(reader, prepared), reader.info.config
@@ -102,7 +102,7 @@ async def resume_run(
         except BaseException:
             await journal.close()
             raise
-        return await play_run(prepared, journal, earlier, watching, sandbox, retrievers)
+        return await play_run(prepared, journal, earlier, context, sandbox, retrievers)
 
 
 def check_concurrency(prepared: Prepared, concurrency: int | None = None) -> int:

@@ -26,14 +26,14 @@ from parley.errors import Replaced, StoreAway, StoreError, TaskError, UsageError
 from parley.memory import Retriever
 from parley.plans import Done, MatchSpec, PlanCursor
 from parley.providers import _registry as providers
-from parley.runs.earlier import EarlierSessions
+from parley.runs.earlier_sessions import EarlierSessions
 from parley.runs.player import Player, concerns_machine, describe_plan_end
 from parley.runs.recall import prepare_retrievers
+from parley.runs.run_context import RunContext
 from parley.runs.run_outcome import format_reasons
 from parley.runs.run_sandbox import open_sandbox
 from parley.runs.scheduler import Scheduler
 from parley.runs.start import check_concurrency
-from parley.runs.watching import Watching
 from parley.store import WAITING, RunRef, open_store, read_run
 from parley.store.shared_runs import (
     LEASE,
@@ -112,7 +112,7 @@ def prepare_worker(
 async def serve_run(
     ref: RunRef,
     prepared: Prepared,
-    watching: Watching,
+    context: RunContext,
     concurrency: int | None,
 ) -> WorkerOutcome:
     """Play matches of a run until it ends or this worker is stopped."""
@@ -121,12 +121,12 @@ async def serve_run(
     async with open_sandbox(prepared) as sandbox:
         facts = WorkerFacts(socket.gethostname(), os.getpid(), __version__)
         session = await require_shared(open_store(ref.store)).join(
-            ref, facts, watching.progress.notify
+            ref, facts, context.progress.notify
         )
         try:
             with read_run(ref) as reader:
                 earlier = EarlierSessions(reader.quotation_secret(), session.spent_before)
-            player = WorkerPlayer(prepared, session, earlier, watching, sandbox, retrievers)
+            player = WorkerPlayer(prepared, session, earlier, context, sandbox, retrievers)
             return await player.play(most)
         finally:
             await session.close()
@@ -157,12 +157,12 @@ class WorkerPlayer(Player):
         prepared: Prepared,
         session: WorkerSession,
         earlier: EarlierSessions,
-        watching: Watching,
+        context: RunContext,
         sandbox: Sandbox | None,
         retrievers: Mapping[str, Retriever],
     ) -> None:
         super().__init__(
-            prepared, session.journal, earlier, watching, sandbox, retrievers, session.grants
+            prepared, session.journal, earlier, context, sandbox, retrievers, session.grants
         )
         self.session = session
         self.end: RunEnd | None = None  # how the run ends, once that is known
@@ -332,7 +332,7 @@ class WorkerPlayer(Player):
         ref, wait, summarise = (
             self.journal.ref,
             self.session.wait_for_store,
-            self.watching.summarise,
+            self.context.summarise,
         )
         prices = await asyncio.to_thread(wait, lambda: self.recorder.find_prices(self.prepared))
         deadline = time.monotonic() + LEASE + HEARTBEAT

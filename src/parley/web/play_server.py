@@ -14,8 +14,8 @@ from parley.config.extras import require_extra
 from parley.config.prepare import Prepared
 from parley.errors import UsageError
 from parley.participants._desk import Desk
+from parley.runs.run_context import Play, RunContext
 from parley.runs.run_outcome import RunOutcome
-from parley.runs.watching import Play, Watching
 from parley.store import Store
 
 Tell: TypeAlias = Callable[[str], None]
@@ -30,14 +30,14 @@ def with_people(play: Play, prepared: Prepared, store: Store, tell: Tell) -> Pla
     require_extra("web", "human/web")
     bind, port = os.environ.get(BIND_VARIABLE, "127.0.0.1"), read_port()
 
-    async def play_served(watching: Watching) -> RunOutcome:
-        desk, people = Desk(prepared.people_in_browser), watching.progress.people
+    async def play_served(context: RunContext) -> RunOutcome:
+        desk, people = Desk(prepared.people_in_browser), context.progress.people
         async with serve_desk(desk, store, bind, port) as url:
             for alias, chair in desk.chairs.items():
                 people[alias] = f"{url}/play/{chair.secret}"
                 tell(f"{alias} plays in the browser at {people[alias]}")
             try:
-                outcome = await play(replace(watching, desk=desk))
+                outcome = await play(replace(context, desk=desk))
             except BaseException:
                 desk.end("stopped")
                 raise

@@ -30,8 +30,8 @@ Summarise: TypeAlias = Callable[[RunRef, type[Task]], Summary]
 
 
 @dataclass(frozen=True)
-class Watching:
-    """Follows a run while it is played. People in a browser need a `desk`."""
+class RunContext:
+    """Who is told the progress of a run, and what may stop it. `desk`: of people in a browser."""
 
     progress: Progress = field(default_factory=Progress)
     stop_signal: StopSignal = field(default_factory=StopSignal)
@@ -40,6 +40,6 @@ class Watching:
 
 
 # ways to play: a run that is ready, any new run, and one that has stopped
-Play: TypeAlias = Callable[[Watching], Coroutine[Any, Any, RunOutcome]]
-PlayNew: TypeAlias = Callable[[Prepared, Store, Watching], Coroutine[Any, Any, RunOutcome]]
-Resume: TypeAlias = Callable[[Prepared, RunRef, Watching], Coroutine[Any, Any, RunOutcome]]
+Play: TypeAlias = Callable[[RunContext], Coroutine[Any, Any, RunOutcome]]
+PlayNew: TypeAlias = Callable[[Prepared, Store, RunContext], Coroutine[Any, Any, RunOutcome]]
+Resume: TypeAlias = Callable[[Prepared, RunRef, RunContext], Coroutine[Any, Any, RunOutcome]]
