@@ -91,10 +91,10 @@ class Result(RunResult):
         return write_result_page(self, path, audit, matches)
 
     def _repr_html_(self) -> str:
-        from parley.report.for_result import draw_notebook
+        from parley.report.for_result import render_notebook
 
         self.compute(REMARKS)
-        return draw_notebook(self)
+        return render_notebook(self)
 
     def _repr_mimebundle_(
         self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None

@@ -19,7 +19,7 @@ from parley.report.people import PeopleSaid
 from parley.report.run_page import KeyFacts, MainResult, RunHeading, Setup, ShownPart
 from parley.results.match_notes import Mark
 from parley.results.result import RunResult
-from parley.web.run_result import draw_so_far
+from parley.web.run_result import render_so_far
 
 KEY = "kq7Zt2Lw9-4Bn8Rm3Hs6Dy1"
 PIECES = (
@@ -195,7 +195,7 @@ def test_hostile_words_and_keys_stay_text_on_the_page_of_a_run(ref, task, monkey
     monkeypatch.setenv("SOME_API_KEY", KEY)
     monkeypatch.setattr("parley.report.run_page.describe_task", lambda name: HOSTILE)
     result = RunResult(ref, task=task)
-    shown = [build_report([ref], task=task).render("html"), draw_so_far(ref)]
+    shown = [build_report([ref], task=task).render("html"), render_so_far(ref)]
     for text in (*shown, parley.Result(ref)._repr_html_()):
         page = Parsed(text)
         assert "script" not in {tag[0] for tag in page.tags}

@@ -12,7 +12,7 @@ from parley.report.html import read_style
 from parley.report.notable import parse_match_limit
 from parley.report.page import FRAME
 from parley.report.page_options import PageOptions
-from parley.report.run_page import draw_run
+from parley.report.run_page import render_run
 from parley.results.compared_runs import (
     ComparedRuns,
     ComparisonOptions,
@@ -77,7 +77,7 @@ def test_a_number_takes_matches_worth_reading_first_and_then_by_number(found, tm
 
 def test_matches_that_do_not_fit_are_counted(found):
     def draw(room):
-        return draw_run(found, PageOptions(matches=12, room=room))
+        return render_run(found, PageOptions(matches=12, room=room))
 
     room = next(room for room in range(20_000, 400_000, 1_000) if shown(draw(room)))
     some = draw(room)

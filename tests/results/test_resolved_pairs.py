@@ -10,7 +10,7 @@ import parley
 from parley import Result
 from parley.money import Price
 from parley.report.page_options import PageOptions
-from parley.report.run_page import draw_run
+from parley.report.run_page import render_run
 from parley.results.parts.resolved_pairs import RolePairs
 
 BOTS = {"a": "bot/altruist", "b": "bot/free-rider", "c": "bot/random", "d": "bot/random"}
@@ -55,7 +55,7 @@ def test_the_cost_of_all_calls_is_divided_by_the_resolved_pairs(tmp_path):
     assert line in result.render(part="resolved_pairs", width=200)
     assert result.data["resolved_pairs"]["usd_per_pair"] == found.usd_per_pair
     said = f"R{line[1:]}."
-    page = draw_run(result, PageOptions())
+    page = render_run(result, PageOptions())
     card = page[page.index("<h2>Result</h2>") :]
     assert said in card[: card.index("</section>")]
     assert said in result._repr_html_()

@@ -15,7 +15,7 @@ from parley import Amount, Fields, Metric, Role, Task
 from parley.cli import command
 from parley.match.protocol import Reply
 from parley.report.page_options import PageOptions
-from parley.report.run_page import draw_run
+from parley.report.run_page import render_run
 from parley.results.result import RunResult
 from parley.results.scores import parse_metric
 from parley.results.transcript import TranscriptReader
@@ -147,7 +147,7 @@ def outputs(visit):
         result = RunResult(ref)
         with read_run(ref) as reader:
             options = PageOptions(matches=reader.info.planned)
-        report = draw_run(result, options, "m")
+        report = render_run(result, options, "m")
         (own,) = re.findall(
             rf'<details id="m-matches-{number}">.*?(?=<details id="m-matches-|</section>)',
             report,

@@ -16,7 +16,7 @@ from parley.store import open_store
 from parley.web import following
 from parley.web.app import make_app, make_site
 from parley.web.listening import make_server, open_address
-from parley.web.run_result import draw_so_far, read_result
+from parley.web.run_result import read_result, render_so_far
 
 
 def id_of(folder):
@@ -58,7 +58,7 @@ def test_a_result_is_computed_once_for_each_state_and_the_page_does_not_wait(
         go_on.wait(30)
         return Markup("<p>the result</p>")
 
-    monkeypatch.setattr("parley.web.run_result.draw_ended", slow)
+    monkeypatch.setattr("parley.web.run_result.render_ended", slow)
     monkeypatch.setattr("parley.web.live_run_page.PATIENCE", 0.01)
     client, address = visit(folder), f"/run/{id_of(folder)}"
     for _ in range(2):
@@ -81,7 +81,7 @@ def test_an_error_in_a_computation_is_said_without_its_traceback(
     def broken(ref):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("parley.web.run_result.draw_ended", broken)
+    monkeypatch.setattr("parley.web.run_result.render_ended", broken)
     monkeypatch.setattr("parley.web.live_run_page.PATIENCE", 30)
     text = visit(folder).get(f"/run/{id_of(folder)}").text
     assert "The result could not be computed" in text
@@ -129,7 +129,7 @@ def test_a_running_run_shows_progress_endpoints_and_latest_matches(visit, folder
 def test_a_run_that_is_played_is_not_to_be_resumed(folder, pretend_to_run):
     pretend_to_run(folder)
     ref = open_store(folder).find("last")
-    text = draw_so_far(ref)
+    text = render_so_far(ref)
     assert "running: 2 of 3 matches; the run is being played" in text
     assert "resume" not in text
     # a result outside of the pages cannot know, so it names the command

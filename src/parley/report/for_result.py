@@ -28,7 +28,7 @@ def write_result_page(
     return write_report(path, text)
 
 
-def draw_notebook(result: RunResult) -> str:
+def render_notebook(result: RunResult) -> str:
     """What was found, how sure it is, cautions, and the main result with its intervals. The style
     applies to nothing else in the notebook."""
     page = render(
@@ -45,7 +45,7 @@ def draw_notebook(result: RunResult) -> str:
     return str(page)  # what is added to `Markup` is escaped
 
 
-def draw_table(table: Table) -> str:
+def render_table(table: Table) -> str:
     """A table as pages have it."""
     page = render("notebook_table.html", container=CONTAINER, style=notebook_style(), shown=table)
     return str(page)

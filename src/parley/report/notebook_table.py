@@ -13,9 +13,9 @@ class NotebookTable(Table):
         return make_secret_filter()(str(self))
 
     def _repr_html_(self) -> str:
-        from parley.report.for_result import draw_table  # late: not every script draws
+        from parley.report.for_result import render_table  # late: not every script draws
 
-        return draw_table(self)
+        return render_table(self)
 
 
 def for_notebook(table: Table) -> NotebookTable:

@@ -14,10 +14,10 @@ from parley.report.page_options import LARGEST, PageOptions
 from parley.report.people import describe_people
 from parley.report.run_page import (
     describe_task,
-    draw_run,
     list_chips,
     list_comparisons,
     name_task,
+    render_run,
     title_run,
     write_lead,
 )
@@ -58,7 +58,7 @@ def make_page(
     for result, anchor in zip(results, anchors, strict=True):
         own = replace(options, room=left // (len(results) - len(runs)))  # what is left, shared
         level = 1 if is_alone else 2
-        runs.append(draw_run(result, own, anchor, level, single.get(result.ref)))
+        runs.append(render_run(result, own, anchor, level, single.get(result.ref)))
         left -= len(runs[-1].encode())
     tasks = list(dict.fromkeys(result.head.run.task for result in results))
     links = {part.anchor: part.title for part in compared_parts}

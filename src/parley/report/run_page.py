@@ -59,7 +59,7 @@ class RunRoom:
         return self.take(text)
 
 
-def draw_run(
+def render_run(
     result: RunResult,
     options: PageOptions,
     anchor: str = "s0",

@@ -29,7 +29,7 @@ from parley.tables import shorten
 from parley.web.background import Background
 from parley.web.following import LiveRuns
 from parley.web.run_catalogue import RunCatalogue
-from parley.web.run_drawer import RunDrawer
+from parley.web.run_renderer import RunRenderer
 from parley.web.safety import HEADERS, PERSONAL, Guard, Safety
 
 HERE = files("parley.web")
@@ -57,7 +57,7 @@ class Site:
     @cached_property
     def live(self) -> LiveRuns:
         """The runs that browsers follow."""
-        return LiveRuns(self.store, RunDrawer(self))
+        return LiveRuns(self.store, RunRenderer(self))
 
     def render(self, template: str, signs: ModelSigns | None = None, **facts: Any) -> Markup:
         """A template with these facts."""

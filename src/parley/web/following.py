@@ -14,7 +14,7 @@ import orjson
 
 from parley.match.threads import in_daemon_thread
 from parley.store import RunRef, RunWatch, Store
-from parley.web.run_drawer import Drawn, RunDrawer
+from parley.web.run_renderer import Rendered, RunRenderer
 
 EVERY = 0.5  # seconds between two looks at a run, at least
 SHARE = 20  # looks take at most 1/SHARE of a core
@@ -41,8 +41,8 @@ def mark_of(html: str) -> str:
 class RunFollower:
     """Watches one run while somebody reads its page."""
 
-    def __init__(self, store: Store, ref: RunRef, drawer: RunDrawer) -> None:
-        self._store, self._ref, self._drawer = store, ref, drawer
+    def __init__(self, store: Store, ref: RunRef, renderer: RunRenderer) -> None:
+        self._store, self._ref, self._renderer = store, ref, renderer
         self.readers = 0
         self.number = 0
         self.is_final = False
@@ -97,12 +97,12 @@ class RunFollower:
                         drawn_at = 0.0
                     changed = await in_daemon_thread(watch.has_changed)
                     late = time.monotonic() - drawn_at > CALM
-                    if changed or late or self._drawer.news(self._ref) != news:
-                        drawn, spent = await in_daemon_thread(self._draw)
+                    if changed or late or self._renderer.news(self._ref) != news:
+                        drawn, spent = await in_daemon_thread(self._render)
                         drawn_at, news = time.monotonic(), drawn.news
                         self._publish(drawn)
                 except Exception as wrong:  # readers see it, and a later look may be better
-                    self._publish(self._drawer.explain(wrong))
+                    self._publish(self._renderer.explain(wrong))
                     spent = CALM / SHARE
                     if watch is not None:
                         watch.close()
@@ -114,13 +114,13 @@ class RunFollower:
             if watch is not None:
                 watch.close()
 
-    def _draw(self) -> tuple[Drawn, float]:
+    def _render(self) -> tuple[Rendered, float]:
         """The parts, and the CPU time that they took."""
         began = time.thread_time()
-        drawn = self._drawer.draw(self._ref)
+        drawn = self._renderer.render(self._ref)
         return drawn, time.thread_time() - began
 
-    def _publish(self, drawn: Drawn) -> None:
+    def _publish(self, drawn: Rendered) -> None:
         changed = {
             name: SentPart(self.number + 1, mark_of(html), html)
             for name, html in drawn.parts.items()
@@ -139,8 +139,8 @@ class RunFollower:
 class LiveRuns:
     """All runs that are followed, and the streams to their readers."""
 
-    def __init__(self, store: Store, drawer: RunDrawer) -> None:
-        self._store, self._drawer = store, drawer
+    def __init__(self, store: Store, renderer: RunRenderer) -> None:
+        self._store, self._renderer = store, renderer
         self._followers: dict[RunRef, RunFollower] = {}
         self._streams = 0
 
@@ -157,7 +157,7 @@ class LiveRuns:
         """Events for one reader until the run is over or the reader leaves."""
         follower = self._followers.get(ref)
         if follower is None or follower.is_final:
-            follower = self._followers[ref] = RunFollower(self._store, ref, self._drawer)
+            follower = self._followers[ref] = RunFollower(self._store, ref, self._renderer)
         self._streams += 1
         follower.join()
         try:

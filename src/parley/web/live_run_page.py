@@ -10,7 +10,7 @@ from parley.report.run_page import describe_heading
 from parley.web.app import run_of, site_of
 from parley.web.following import mark_of
 from parley.web.live_run import read_live
-from parley.web.run_drawer import RunDrawer
+from parley.web.run_renderer import RunRenderer
 from parley.web.run_result import find_result
 
 PATIENCE = 0.4  # seconds that a page waits for the result of a run that has ended
@@ -23,7 +23,7 @@ def show_run(request: Request) -> Response:
         live = read_live(reader)
     find_result(site, live.info, live.counts)  # starts the computation
     site.results.wait_until_idle(ref.location, PATIENCE)
-    drawn = RunDrawer(site).draw_live(live)
+    drawn = RunRenderer(site).render_live(live)
     return site.page(
         "run.html",
         ref=ref,

@@ -13,7 +13,7 @@ from parley.config.task_catalogue import task_of_run
 from parley.report.html import render
 from parley.report.model_signs import ModelSigns
 from parley.report.page_options import PageOptions
-from parley.report.run_page import describe_main, draw_run
+from parley.report.run_page import describe_main, render_run
 from parley.results.parts.stability import progress_figures
 from parley.results.remarks import REMARKS
 from parley.results.result import RunResult
@@ -48,8 +48,8 @@ def find_result(site: Site, info: RunInfo, counts: dict[str, int]) -> ShownResul
     is_current = last is not None and last.stamp == stamp
     due = last is None or not runs or time.monotonic() - last.at > max(PAUSE, REST * last.seconds)
     if not is_current and due:
-        draw = draw_so_far if runs else draw_ended
-        site.results.start(ref.location, stamp, lambda: draw(ref))
+        render_result = render_so_far if runs else render_ended
+        site.results.start(ref.location, stamp, lambda: render_result(ref))
     if last is None:
         said = f"Parley computes the result of {plural(done, 'match', 'matches')}."
         return ShownResult(render("live_lead.html", said=said), False)
@@ -59,13 +59,13 @@ def find_result(site: Site, info: RunInfo, counts: dict[str, int]) -> ShownResul
     return ShownResult(last.value, is_current)
 
 
-def draw_ended(ref: RunRef) -> Markup:
+def render_ended(ref: RunRef) -> Markup:
     """The whole result of a run that is not played now, as the report has it."""
     result, task = read_result(ref)
-    return draw_run(result, PageOptions({ref: audit_for_report(ref, task)}), level=0)
+    return render_run(result, PageOptions({ref: audit_for_report(ref, task)}), level=0)
 
 
-def draw_so_far(ref: RunRef) -> Markup:
+def render_so_far(ref: RunRef) -> Markup:
     """The main result of a run that is being played. It does not say how to resume the run."""
     result, _ = read_result(ref, reasoned=False)
     result.compute([*REMARKS, "pairs"])

@@ -19,7 +19,7 @@ from parley.results.parts.results import draw_points
 from parley.results.types import Intervals
 from parley.web.app import Site, site_of
 from parley.web.run_catalogue import STATES, ListedRun, RunSummary
-from parley.web.run_drawer import CHIPS
+from parley.web.run_renderer import CHIPS
 
 LONGEST_QUERY = 200  # characters
 PATIENCE = 0.3  # seconds that a page waits for summaries

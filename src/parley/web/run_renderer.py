@@ -27,7 +27,7 @@ CHIPS = {
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Rendered:
     """The parts of a page by name, as HTML, and whether they are final."""
 
     parts: dict[str, str]
@@ -35,19 +35,19 @@ class Drawn:
     news: object = None  # changes if there is something to draw although nothing was written
 
 
-class RunDrawer:
-    """Draws the changing parts of the page of a run, for the page itself and for its events, which
-    call it in a thread."""
+class RunRenderer:
+    """Renders the changing parts of the page of a run, for the page itself and for its events,
+    which call it in a thread."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
 
-    def draw(self, ref: RunRef) -> Drawn:
+    def render(self, ref: RunRef) -> Rendered:
         with self._site.store.read(ref) as reader:
             live = read_live(reader)
-        return self.draw_live(live)
+        return self.render_live(live)
 
-    def draw_live(self, live: LiveRun) -> Drawn:
+    def render_live(self, live: LiveRun) -> Rendered:
         """The parts of a page for a state of the run."""
         ref, info = live.info.ref, live.info
         news = self.news(ref)
@@ -63,18 +63,18 @@ class RunDrawer:
         }
         parts |= {"result": result.html, "problem": ""}
         is_final = info.state == "done" and result.is_current
-        return Drawn(parts, is_final, news)
+        return Rendered(parts, is_final, news)
 
     def news(self, ref: RunRef) -> object:
         """What changes besides the store: computations that have ended."""
         found = self._site.results.last(ref.location)
         return found and (found.stamp, found.at)
 
-    def explain(self, wrong: Exception) -> Drawn:
+    def explain(self, wrong: Exception) -> Rendered:
         """What the page says while a run cannot be read."""
         if isinstance(wrong, StoreError):
             said = f"This run cannot be read now: {redact(str(wrong))}"
         else:
             print(redact("".join(format_exception(wrong))), file=sys.stderr)
             said = "Parley could not draw this page. The terminal of the server shows the error."
-        return Drawn({"problem": self._site.render("live_problem.html", said=said)})
+        return Rendered({"problem": self._site.render("live_problem.html", said=said)})
