@@ -179,6 +179,6 @@ def test_the_table_fits_the_terminal(translated, played, width):
 def test_a_page_or_a_notebook_has_no_drawing_made_of_letters(played, tmp_path):
     page = played.report(tmp_path / "page.html").read_text()
     assert "●" not in played._repr_html_()
-    for text in (page, played.table()._repr_html_(), played.render("html")):
+    for text in (page, played.table()._repr_html_()):
         assert "●" not in text
         assert "<caption>public_goods, players: payoff" in text
