@@ -17,7 +17,8 @@ from parley.runs.event_loop import run_sync
 from parley.runs.player import Player
 from parley.runs.run_context import Summary
 from parley.runs.run_outcome import RunOutcome
-from parley.store import RunRef, StoredPart, find_run, read_run
+from parley.store import find_run, read_run
+from parley.store.types import RunRef, StoredPart
 from tests import games
 
 PAIR = {"a": "bot/random", "b": "bot/null"}

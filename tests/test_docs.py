@@ -83,7 +83,7 @@ PUBLIC = {
     "parley.datasets", "parley.errors", "parley.match.protocol", "parley.memory",
     "parley.results.part",
     "parley.results.types", "parley.rules.pool", "parley.sandbox.shell", "parley.statistics",
-    "parley.store", "parley.testing", "parley.testing.batch_server",
+    "parley.store", "parley.store.types", "parley.testing", "parley.testing.batch_server",
     "parley.testing.server",
 }  # fmt: skip
 

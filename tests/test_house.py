@@ -420,11 +420,11 @@ def test_only_the_store_imports_its_driver():
 
 # Module names that may occur twice: the same thing in every task's folder or registry, a command
 # that carries the name of what it calls, two things that users name (a plan, a retriever, a part),
-# and, in the store, its tables and what a run has.
+# and, in the store, its tables, its types and what a run has.
 TWICE = {
     "rule", "bots", "scoring", "analysis", "annotation", "report", "audit", "rejudge",
     "_registry", "judges", "fixed", "evolve", "view", "worker", "hf", "tables", "run", "matches",
-    "batches", "people", "scores", "usage", "match_list",
+    "batches", "people", "scores", "usage", "match_list", "types",
 }  # fmt: skip
 
 

@@ -32,12 +32,13 @@ from parley.plans import MatchSpec
 from parley.rules.notes import WrittenNote
 from parley.rules.pool import Message, Seat
 from parley.rules.task import Metric
-from parley.store import NewRun, open_store
+from parley.store import open_store
 from parley.store.config import Config
 from parley.store.journal import Journal
 from parley.store.sqlite import run_writer, schema
 from parley.store.sqlite.create import create_file
 from parley.store.sqlite.run_writer import open_run_file
+from parley.store.types import NewRun
 from parley.web.app import make_app, make_site
 from parley.web.safety import Safety
 

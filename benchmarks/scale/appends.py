@@ -22,8 +22,9 @@ from parley.match.record import RecordedCall
 from parley.plans import MatchSpec
 from parley.rules.pool import Seat
 from parley.runs import event_loop
-from parley.store import NewRun, open_store
+from parley.store import open_store
 from parley.store.config import Config
+from parley.store.types import NewRun
 
 TEXT = "I would give you nine baskets of pears for five sacks of walnuts. " * 10
 USAGE = Usage(500, 0, 100, 0, 0)

@@ -32,7 +32,8 @@ from parley.runs.progress_display import show_progress
 from parley.runs.rejudge import experiment_for_judges, prepare_judging
 from parley.runs.run_context import Play, RunContext, Summary
 from parley.runs.run_outcome import RunOutcome, raised_by_code
-from parley.store import RunRef, Store, open_store
+from parley.store import Store, open_store
+from parley.store.types import RunRef
 from parley.tables import Table, make_visible
 
 OnEvent = Callable[[ProgressEvent], None]

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from parley.rules.pool import Seat
-from parley.store import UsageRow
 from parley.store.reader import RunReader
+from parley.store.types import UsageRow
 from parley.tables import plural
 
 COUNTS = ("tokens_in", "tokens_cached", "tokens_written", "tokens_out", "tokens_reasoning")

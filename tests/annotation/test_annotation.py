@@ -54,9 +54,10 @@ from parley.statistics.preferences import (
     votes_needed,
     win_rate,
 )
-from parley.store import RunRef, find_run, read_run
+from parley.store import find_run, read_run
 from parley.store.sqlite.folder import VOTES_FILE
 from parley.store.sqlite.votes_file import SqliteVotes
+from parley.store.types import RunRef
 from parley.tables import make_visible, text_width
 from parley.tasks.kieval.annotation import SHEET, write_interview
 from parley.tasks.kieval.bots import KNOWS

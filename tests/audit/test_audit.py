@@ -19,9 +19,10 @@ from parley.audit.messages import find_unsynchronous
 from parley.audit.replay import describe_difference
 from parley.plans.arrangements import ARRANGEMENTS
 from parley.plans.choice import choose_plan
-from parley.store import MatchRow, SeatingCount, find_run
+from parley.store import find_run
 from parley.store.config import Config
 from parley.store.reader.scores import ScoreReader
+from parley.store.types import MatchRow, SeatingCount
 from parley.tasks.code_review import CodeReview
 from parley.tasks.idiom_solitaire import IdiomSolitaire
 from parley.tasks.public_goods import PublicGoods

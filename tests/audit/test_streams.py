@@ -18,9 +18,10 @@ from parley.errors import StoreError
 from parley.plans import Done
 from parley.plans.choice import choose_plan
 from parley.rules.pool import Seat
-from parley.store import MatchRow, SeatingCount, changes, read_run
+from parley.store import changes, read_run
 from parley.store.reader import conversations
 from parley.store.sqlite.run_file import SqliteReader
+from parley.store.types import MatchRow, SeatingCount
 from parley.tasks.public_goods import PublicGoods
 
 MODELS = {"a": "bot/free-rider", "b": "bot/altruist", "c": "bot/random"}

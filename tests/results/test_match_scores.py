@@ -6,7 +6,7 @@ from parley.results.match_list import rank_scored_seats
 from parley.results.match_scores import describe_scores
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
-from parley.store import MatchRow, WholeMatch
+from parley.store.types import MatchRow, WholeMatch
 
 SEATS = [Seat("player", 1), Seat("player", 2), Seat("player", 3)]
 JUDGED = Metric("grade", 0, 10, 1, judged=True)

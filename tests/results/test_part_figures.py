@@ -38,7 +38,8 @@ from parley.results.parts.stability import (
 )
 from parley.results.scores import RunScores
 from parley.results.types import ScoreRow
-from parley.store import MedianLatency, read_run
+from parley.store import read_run
+from parley.store.types import MedianLatency
 
 NOTHING = MarginMean(None, None, None, 0, 0)
 

@@ -43,7 +43,8 @@ from parley.runs.run_context import RunContext
 from parley.runs.seats import LimitedParticipant
 from parley.runs.stand_ins import CACHE, estimate_text_tokens
 from parley.runs.start import resume_run
-from parley.store import EndpointRecord, find_run, read_run
+from parley.store import find_run, read_run
+from parley.store.types import EndpointRecord
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, reset, sent, silence
 from tests import games, wire

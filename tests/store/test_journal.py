@@ -25,7 +25,7 @@ from parley.plans import MatchSpec
 from parley.rules.notes import WrittenNote
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
-from parley.store import NewRun, StoredPart, find_run, open_store
+from parley.store import find_run, open_store
 from parley.store.config import Config
 from parley.store.owner import (
     Owner,
@@ -40,6 +40,7 @@ from parley.store.sqlite.filesystem import filesystem_type, is_network
 from parley.store.sqlite.run_file import SqliteReader
 from parley.store.sqlite.run_writer import END, ROWS, insert_rows, open_run_file
 from parley.store.tables import CALLS
+from parley.store.types import NewRun, StoredPart
 from tests.clock import clock as clock
 
 CONFIG = Config("t", {}, {"a": {"model": "bot/x"}}, ["a"])

@@ -21,13 +21,14 @@ from parley.rules.notes import WrittenNote
 from parley.rules.pool import Seat
 from parley.rules.referee import Violation
 from parley.rules.task import Metric
-from parley.store import NewRun, open_store, read_run
+from parley.store import open_store, read_run
 from parley.store.changes import find_changes
 from parley.store.config import Config
 from parley.store.match_search import ORDERS, MatchPlace, MatchSearch
 from parley.store.reader import match_places
 from parley.store.sqlite.run_file import SqliteReader
 from parley.store.sqlite.schema import SAME_SUMS
+from parley.store.types import NewRun
 
 ALIASES = ["a", 'b"', "ü:1"]
 CONFIG = Config("t", {}, {alias: {"model": "bot/x"} for alias in ALIASES}, ALIASES)

@@ -26,10 +26,11 @@ from parley.match.protocol import CallPlace, DeviceSetup, DeviceUse, Reply, Usag
 from parley.match.record import RecordedCall
 from parley.memory.feedback import PeopleVerdict
 from parley.rules.pool import Message
-from parley.store import CopiedMatch, find_run, open_store
+from parley.store import find_run, open_store
 from parley.store.batch_records import Batch, StoredRequest
 from parley.store.sqlite import run_copy, schema
 from parley.store.tables import RUN_TABLES
+from parley.store.types import CopiedMatch
 from tests.cli.test_cli import parley as call_command
 from tests.endpoint import endpoint
 from tests.forked import run_program

@@ -24,11 +24,12 @@ from parley.audit.audit import audit_run
 from parley.cli import COMMANDS
 from parley.errors import StoreError, UsageError
 from parley.rules.pool import Message, Seat
-from parley.store import NewRun, find_run, open_store
+from parley.store import find_run, open_store
 from parley.store.postgres import connections, database_tables
 from parley.store.postgres.addresses import parse_address, secrets_in, split_address
 from parley.store.postgres.connections import escape, unescape
 from parley.store.sqlite import schema
+from parley.store.types import NewRun
 from tests.cli.test_cli import parley as call_command
 from tests.endpoint import endpoint
 from tests.store.test_journal import CONFIG, IDENTITY, SEAT, call, ended, spec

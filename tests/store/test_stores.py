@@ -22,22 +22,14 @@ from parley.rules.notes import WrittenNote
 from parley.rules.pool import ContentPart, Example, Message, Seat
 from parley.rules.referee import Violation
 from parley.statistics.preferences import CHOICES, ConversationPair, ConversationSide
-from parley.store import (
-    CopiedMatch,
-    DeviceTime,
-    EndpointRecord,
-    NewRun,
-    RunWatch,
-    Store,
-    StoredPart,
-    open_store,
-)
+from parley.store import RunWatch, Store, open_store
 from parley.store.batch_records import Batch, OpenBatch, StoredRequest
 from parley.store.call_rows import call_row
 from parley.store.journal import CROWD, ENOUGH
 from parley.store.postgres.database import PostgresStore, PostgresWatch
 from parley.store.sqlite.folder import FolderStore
 from parley.store.sqlite.watch import SqliteWatch
+from parley.store.types import CopiedMatch, DeviceTime, EndpointRecord, NewRun, StoredPart
 from tests.store.test_journal import CONFIG, IDENTITY, SEAT, call, ended, spec
 
 NUMBERS = count(1)

@@ -13,7 +13,7 @@ from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from parley.annotation.sheets import JudgedConversation, Sheet
 from parley.errors import UsageError
-from parley.store import RunRef
+from parley.store.types import RunRef
 
 VoteOutcome = Literal["recorded", "same", "changed", "not needed"]
 Place = TypeVar("Place")  # what one ballot is about: the number of a pair, or a seat of a match

@@ -19,8 +19,8 @@ from parley.annotation.ballots import (
 from parley.annotation.sheets import Sheet, make_sheet
 from parley.errors import UsageError, unknown_name
 from parley.statistics.preferences import CHOICES, Preference, votes_needed
-from parley.store import Annotator, Invitation, RunRef, Study
 from parley.store.pair_votes import VoteStore
+from parley.store.types import Annotator, Invitation, RunRef, Study
 from parley.tables import plural
 
 HOLD_SECONDS = 1800.0  # how long a pair is reserved for the person who looks at it

@@ -16,8 +16,9 @@ from parley.results.part import module_beside_rule
 from parley.rules.pool import Example, Seat, text_of
 from parley.rules.task import Task
 from parley.statistics.preferences import ConversationPair
-from parley.store import RunRef, read_run
+from parley.store import read_run
 from parley.store.reader import RunReader
+from parley.store.types import RunRef
 
 
 class ItemText(NamedTuple):

@@ -17,9 +17,10 @@ from parley.statistics.preferences import (
     majority_choice,
     votes_needed,
 )
-from parley.store import RunRef, Study, read_run
+from parley.store import read_run
 from parley.store.pair_votes import VoteStore
 from parley.store.reader import RunReader
+from parley.store.types import RunRef, Study
 
 DEFAULT_PAIRS = 100
 

@@ -24,8 +24,8 @@ from parley.memory.feedback import VERDICT_CHOICES, PeopleVerdict, VerdictChoice
 from parley.memory.interactions import collect_interactions
 from parley.rules.pool import Seat
 from parley.runs.people_votes import count_verdict
-from parley.store import RunRef, VerdictInvitation, VerdictVotes
 from parley.store.reader import RunReader
+from parley.store.types import RunRef, VerdictInvitation, VerdictVotes
 from parley.store.verdict_votes import VerdictVoteStore
 from parley.tables import plural
 

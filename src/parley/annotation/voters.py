@@ -23,18 +23,9 @@ from parley.annotation.verdict_ballots import (
     find_verdict_invitation,
 )
 from parley.errors import StoreError, UsageError
-from parley.store import (
-    Invitation,
-    RunInfo,
-    RunRef,
-    Store,
-    VerdictInvitation,
-    open_store,
-    open_verdict_votes,
-    open_votes,
-    read_run,
-)
+from parley.store import Store, open_store, open_verdict_votes, open_votes, read_run
 from parley.store.reader import RunReader
+from parley.store.types import Invitation, RunInfo, RunRef, VerdictInvitation
 
 OpenVoter = Callable[[], AbstractContextManager[Voter[Any]]]
 

@@ -63,8 +63,9 @@ from parley.results.stored_parts import is_part_of_task
 from parley.results.types import LeftOut, as_json
 from parley.rules.pool import text_of
 from parley.rules.task import Task
-from parley.store import WAITING, HistoryEntry, MatchRow, RunRef, WholeMatch, read_run
+from parley.store import read_run
 from parley.store.reader import RunReader
+from parley.store.types import WAITING, HistoryEntry, MatchRow, RunRef, WholeMatch
 from parley.tables import plural, shorten
 
 CHECKS = (

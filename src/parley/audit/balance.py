@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 
-from parley.store import SeatingCount
 from parley.store.config import Config
+from parley.store.types import SeatingCount
 from parley.tables import plural
 
 ROTATING = ("together", "cycles", "evolve")  # plans in which positions may rotate

@@ -13,8 +13,8 @@ import numpy as np
 from parley.audit.replay import describe_difference
 from parley.rules.pool import Seat
 from parley.statistics.identical_repeats import MARK
-from parley.store import MatchRow
 from parley.store.reader import RunReader
+from parley.store.types import MatchRow
 from parley.tables import plural
 
 

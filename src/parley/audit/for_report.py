@@ -9,7 +9,8 @@ from parley.audit.summary import AuditSummary, FairnessCheck
 from parley.errors import ParleyError
 from parley.rules.task import Task
 from parley.runs.event_loop import is_inside_loop
-from parley.store import RunRef, read_run
+from parley.store import read_run
+from parley.store.types import RunRef
 from parley.tables import plural
 
 MOST_CALLS = 10_000  # calls of a run that is audited without being asked for; 6 s of CPU

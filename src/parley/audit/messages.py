@@ -10,9 +10,9 @@ from parley.masking.mask import compile_hidden, describe_spans, hidden_words
 from parley.match.record import RecordedCall
 from parley.participants._registry import participant_kinds
 from parley.rules.pool import Seat, text_of
-from parley.store import ViolationRow
 from parley.store.config import Config
 from parley.store.reader import RunReader
+from parley.store.types import ViolationRow
 from parley.tables import shorten
 
 Messages = Sequence[Mapping[str, Any]]

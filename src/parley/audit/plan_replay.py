@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 
 from parley.plans import Done, MatchSpec, Plan, PlanCursor
-from parley.store import MatchRow
 from parley.store.finished_matches import FinishedOnRecord
 from parley.store.number_set import NumberSet
 from parley.store.reader import RunReader
+from parley.store.types import MatchRow
 
 
 class PlanReplay:

@@ -15,8 +15,8 @@ from parley.plans.evolve import EvolvePlan
 from parley.plans.evolve_settings import PROBE
 from parley.rules.pool import Seat, SeatHistory, View
 from parley.runs.experience_builder import ExperienceBuilder
-from parley.store import MatchRow
 from parley.store.reader import RunReader
+from parley.store.types import MatchRow
 
 
 class RecallCheck:

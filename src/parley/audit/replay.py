@@ -20,7 +20,7 @@ from parley.rules.pool import Message, Seat, View, to_plain_data
 from parley.rules.quotations import derive_match_key
 from parley.rules.referee import Effect, LookUp
 from parley.rules.references import DrawOrder, look_up
-from parley.store import NoteRow, WholeMatch
+from parley.store.types import NoteRow, WholeMatch
 from parley.tables import shorten
 
 VIOLATION = ("round", "seat", "attempt", "kind", "detail", "outcome")

@@ -101,7 +101,7 @@ def refuse_passwords(words: Sequence[str]) -> None:
     """Refuse a command with the password of a database in its words, without repeating it."""
     if not any("://" in word or "postgres" in word.lower() for word in words):
         return
-    from parley.store import passwords_in  # late: it takes time
+    from parley.store.address_forms import passwords_in  # late: it takes time
 
     if any(LOGIN.search(word) or passwords_in(word) for word in words):
         raise UsageError(

@@ -33,8 +33,9 @@ from parley.cli.view import PORT
 from parley.config.extras import require_extra
 from parley.errors import UsageError
 from parley.statistics.preferences import ConversationPair
-from parley.store import RunRef, open_store, open_votes, read_run, read_verdict_votes
+from parley.store import open_store, open_votes, read_run, read_verdict_votes
 from parley.store.reader import RunReader
+from parley.store.types import RunRef
 from parley.tables import Table, plural, terminal_width
 
 LOOPBACK = "127.0.0.1"

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 from parley.annotation.pair_sampling import models_in_dataset
-from parley.store import Study
 from parley.store.pair_votes import VoteStore
+from parley.store.types import Study
 from parley.tables import Table, format_interval, format_number, plural
 
 ORDER = (

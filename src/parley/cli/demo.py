@@ -25,7 +25,8 @@ from parley.providers.embedded import SMOLLM2
 from parley.results.match_list import MatchFilter, list_matches
 from parley.runs import start
 from parley.runs.new_names import find_free_name, names_in
-from parley.store import RunRef, open_store, read_run
+from parley.store import open_store, read_run
+from parley.store.types import RunRef
 
 MODEL = {"model": "embedded/smollm2", "max_tokens": 96}
 BOTS = ("free-rider", "reciprocator", "gradual", "random", "altruist")

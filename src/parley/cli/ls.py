@@ -16,7 +16,8 @@ from parley.money import cost_rows, prices_of, total_cost
 from parley.results.run_facts import collect_run_facts, describe_workers
 from parley.results.types import RunWorkers
 from parley.results.types import as_json as plain
-from parley.store import NOBODY, UnreadableRun, open_store
+from parley.store import open_store
+from parley.store.types import NOBODY, UnreadableRun
 from parley.tables import Table, shorten
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 
 from parley.cli.invocation import command_name
-from parley.store import RunRef, name_store
+from parley.store import name_store
 from parley.store.config import Config
+from parley.store.types import RunRef
 
 
 def list_next_steps(

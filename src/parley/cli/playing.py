@@ -28,7 +28,8 @@ from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
 from parley.runs.run_context import Play, RunContext, Summary
 from parley.runs.run_outcome import RunOutcome, raised_by_code
-from parley.store import WAITING, RunRef, Store, find_run, read_run
+from parley.store import Store, find_run, read_run
+from parley.store.types import WAITING, RunRef
 from parley.tables import terminal_width
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from parley.report.html import make_cleaner
 from parley.report.named_figures import FIGURE_ENDINGS, choose_figure, write_figure
 from parley.report.page_options import PageOptions
 from parley.results.compared_runs import ComparisonOptions
-from parley.store import RunRef, open_store
+from parley.store import open_store
+from parley.store.types import RunRef
 from parley.tables import FORMATS, terminal_width
 
 FORM_OF_ENDING = {

@@ -12,7 +12,8 @@ from parley.cli.shared_options import in_store
 from parley.cli.shell_completion import complete_runs
 from parley.errors import StoreError, UsageError
 from parley.results.run_facts import list_open_batches, name_batch
-from parley.store import RunRef, open_store, read_run
+from parley.store import open_store, read_run
+from parley.store.types import RunRef
 from parley.tables import plural
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from parley.errors import StoreError
-from parley.store import ENDED, RunRef, read_run
+from parley.store import read_run
+from parley.store.types import ENDED, RunRef
 from parley.tables import plural
 
 

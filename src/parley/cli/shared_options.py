@@ -147,7 +147,10 @@ with_columns = click.option(
 def parse_run_file(text: str) -> Path:
     """The path of a run file. An address is refused, and not repeated, because it may contain a
     password."""
-    from parley.store import is_address, refuse_misspelled  # late: few commands need it
+    from parley.store.address_forms import (  # late: few commands need it
+        is_address,
+        refuse_misspelled,
+    )
 
     wanted = "expected the path of a run file"
     if is_address(text):

@@ -31,7 +31,8 @@ def complete_runs(
     context: click.Context, parameter: click.Parameter, typed: str
 ) -> list[CompletionItem]:
     """Names and ids of runs in the store."""
-    from parley.store import RunInfo, open_store
+    from parley.store import open_store
+    from parley.store.types import RunInfo
 
     found = ["last"]
     try:

@@ -26,7 +26,8 @@ from parley.results.seat_views import find_seat
 from parley.results.stored_parts import describe_stored
 from parley.results.transcript import TranscriptReader
 from parley.statistics.intervals import METHODS
-from parley.store import RunRef, find_run, read_run
+from parley.store import find_run, read_run
+from parley.store.types import RunRef
 from parley.tables import plural, terminal_width
 
 

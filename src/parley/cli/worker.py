@@ -30,9 +30,10 @@ from parley.runs.progress import Progress, StopSignal
 from parley.runs.progress_display import show_progress
 from parley.runs.run_context import RunContext, Summary
 from parley.runs.worker import WorkerOutcome, prepare_worker, serve_run
-from parley.store import RunRef, Store, open_store
+from parley.store import Store, open_store
 from parley.store.refusals import refuse_to_join
 from parley.store.shared_runs import require_shared
+from parley.store.types import RunRef
 
 LOOK = 2.0  # seconds between two looks for runs, with --wait
 

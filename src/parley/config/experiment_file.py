@@ -25,7 +25,7 @@ from parley.plans.evolve_settings import parse_evolve
 from parley.providers._secrets import expand_references
 from parley.rules.parameters import parse_values
 from parley.rules.task import Task
-from parley.store import FOLDER, is_address
+from parley.store.address_forms import FOLDER, is_address
 
 OTHERS = {"suite": "suites of experiments"}
 # keys in which ${NAME} is replaced when the file is read; elsewhere the stored run keeps it

@@ -50,9 +50,10 @@ from parley.plans.choice import choose_plan, metrics_for_seats
 from parley.rules.prompts import Prompt
 from parley.rules.references import DrawOrder, Reference
 from parley.rules.task import Task
-from parley.store import RunRef, read_run
+from parley.store import read_run
 from parley.store.config import MAY_MOVE, Config, ScreeningTarget
 from parley.store.reader import RunReader
+from parley.store.types import RunRef
 from parley.tables import plural
 
 

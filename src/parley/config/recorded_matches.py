@@ -16,9 +16,10 @@ from parley.match.record import MemoryRecord, RecordedCall
 from parley.plans import Done, EndedMatches, Plan
 from parley.plans.fixed import FixedPlan
 from parley.rules.pool import View, text_of
-from parley.store import CopiedMatch, RunRef, read_run
+from parley.store import read_run
 from parley.store.config import Config
 from parley.store.reader import RunReader
+from parley.store.types import CopiedMatch, RunRef
 
 if TYPE_CHECKING:
     from parley.config.prepare import Prepared

@@ -24,7 +24,7 @@ from parley.errors import (
 from parley.rules.task import Task
 
 if TYPE_CHECKING:
-    from parley.store import RunInfo
+    from parley.store.types import RunInfo
 
 
 GROUP = "parley.tasks"

@@ -29,7 +29,8 @@ from parley.providers import _registry as providers
 from parley.providers._env_file import find_setting
 from parley.providers._secrets import REFERENCE, expand_references
 from parley.providers._traits import Traits
-from parley.store import is_address, name_store
+from parley.store import name_store
+from parley.store.address_forms import is_address
 
 # Hosts of a provider's own besides its home, by how their names end.
 MORE_HOSTS = {

@@ -27,7 +27,8 @@ from parley.results.compared_runs import (
 from parley.results.match_notes import mask_data
 from parley.results.result import RunResult
 from parley.rules.task import Task
-from parley.store import RunRef, read_run
+from parley.store import read_run
+from parley.store.types import RunRef
 from parley.tables import Table
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from parley.audit.summary import AuditSummary, FairnessCheck
 from parley.results.match_notes import Mark
 from parley.results.result import RunResult
-from parley.store import ViolationRow
 from parley.store.reader import RunReader
+from parley.store.types import ViolationRow
 from parley.tables import Table, plural, shorten
 
 MOST_BREACHES = 10  # breaches that are listed openly; more are folded

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from parley.audit.summary import NOT_AUDITED, AuditSummary
 from parley.report.model_signs import ModelSigns
 from parley.report.notable import parse_match_limit
-from parley.store import RunRef
+from parley.store.types import RunRef
 
 LARGEST = 1_500_000  # bytes of a page
 

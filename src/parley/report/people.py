@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from parley.errors import StoreError
 from parley.results.human_votes import read_human_votes
-from parley.store import RunRef
+from parley.store.types import RunRef
 from parley.tables import Table
 
 

@@ -31,8 +31,9 @@ from parley.results.parts.results import score_table
 from parley.results.result import RunResult
 from parley.results.transcript import READ_BEFORE
 from parley.results.types import Figure
-from parley.store import RunInfo, read_run
+from parley.store import read_run
 from parley.store.config import Config
+from parley.store.types import RunInfo
 from parley.tables import Table, plural
 
 

@@ -23,7 +23,7 @@ from parley.results.result import RunResult
 from parley.results.scores import RunScores
 from parley.results.types import Figure
 from parley.rules.task import Task
-from parley.store import RunRef
+from parley.store.types import RunRef
 from parley.tables import Table
 
 T = TypeVar("T")

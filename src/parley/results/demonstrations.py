@@ -10,9 +10,9 @@ from parley.errors import StoreError
 from parley.memory.experiences import Recalled, ShownExperience
 from parley.memory.interactions import collect_interactions
 from parley.rules.pool import Example, Seat
-from parley.store import MatchRow
 from parley.store.feedback_notes import FeedbackOnRecord, read_feedback
 from parley.store.reader import RunReader
+from parley.store.types import MatchRow
 from parley.tables import plural
 
 

@@ -19,7 +19,7 @@ from parley.plans.evolve_settings import (
 from parley.results.scores import RunScores
 from parley.rules.pool import Seat
 from parley.statistics.paired_gain import Play
-from parley.store import MatchRow
+from parley.store.types import MatchRow
 
 NEAR = 0.45  # L2 distance up to which an experience is a near duplicate: a cosine of 0.9
 

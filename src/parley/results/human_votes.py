@@ -16,8 +16,9 @@ from parley.statistics.preferences import (
     agreement_with_scores,
     win_rate,
 )
-from parley.store import RunRef, Study, open_votes
+from parley.store import open_votes
 from parley.store.pair_votes import VoteStore
+from parley.store.types import RunRef, Study
 from parley.tables import Table, format_interval, format_number, plural
 
 

@@ -10,8 +10,8 @@ from parley.memory.experiences import Recalled
 from parley.memory.feedback import PeopleVerdict
 from parley.results.seat_views import rebuild_views
 from parley.rules.pool import as_message
-from parley.store import MatchRow, WholeMatch
 from parley.store.reader import RunReader
+from parley.store.types import MatchRow, WholeMatch
 
 # what `show RUN NUMBER --json` prints
 SHOWN = (

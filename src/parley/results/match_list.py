@@ -13,8 +13,8 @@ from parley.results.run_facts import group_attempts
 from parley.results.scores import choose_ranking_metric, parse_metric
 from parley.rules.pool import Seat
 from parley.rules.task import Metric, name_unprotected
-from parley.store import MatchRow
 from parley.store.reader import RunReader
+from parley.store.types import MatchRow
 from parley.tables import Table, format_number, plural
 
 BROKEN = ("aborted", "failed")

@@ -10,7 +10,7 @@ import orjson
 
 from parley.rules.items.question import LETTERS
 from parley.rules.pool import Seat
-from parley.store import MatchRow, NoteRow
+from parley.store.types import MatchRow, NoteRow
 from parley.tables import round_half_up, shorten
 
 LONG, MANY = 200, 6  # characters of a note's value, and numbers of a list

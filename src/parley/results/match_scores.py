@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from parley.results.types import Lines, Series
 from parley.rules.pool import Seat
 from parley.rules.task import Metric
-from parley.store import MatchRow, WholeMatch
+from parley.store.types import MatchRow, WholeMatch
 from parley.tables import Table, format_number
 
 UNSCORED = "fills a seat; unscored"

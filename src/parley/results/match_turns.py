@@ -14,7 +14,7 @@ from parley.money import Prices, format_usd
 from parley.results.match_notes import Mark, name_seats
 from parley.rules.parsing import is_deeper_than
 from parley.rules.pool import Seat, text_of
-from parley.store import MatchRow, ViolationRow, WholeMatch
+from parley.store.types import MatchRow, ViolationRow, WholeMatch
 from parley.tables import format_duration, plural, shorten
 
 Mask = Callable[[str], str]  # hides secrets in a text

@@ -24,7 +24,7 @@ from parley.tables import Table
 if TYPE_CHECKING:
     from parley.results.scores import RunScores
     from parley.rules.task import Task
-    from parley.store import RunInfo
+    from parley.store.types import RunInfo
 
 S = TypeVar("S")  # what a part is computed from
 D = TypeVar("D")  # what it has found

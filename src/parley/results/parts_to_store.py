@@ -15,7 +15,7 @@ from parley.results.remarks import describe_failure
 from parley.results.result import RunResult
 from parley.results.stored_parts import read_stored_figures
 from parley.results.types import as_json, json_schema
-from parley.store import StoredPart
+from parley.store.types import StoredPart
 
 
 def compute_parts_to_store(

@@ -25,7 +25,7 @@ from parley.results.types import (
     as_json,
 )
 from parley.statistics.identical_repeats import WHAT_HELPS
-from parley.store import NOBODY, WAITING
+from parley.store.types import NOBODY, WAITING
 from parley.tables import plural
 
 if TYPE_CHECKING:

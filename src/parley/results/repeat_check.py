@@ -18,8 +18,8 @@ from parley.statistics.identical_repeats import (
     is_design_repeated,
 )
 from parley.statistics.score_table import ScoreTable
-from parley.store import MatchRow
 from parley.store.reader import RunReader
+from parley.store.types import MatchRow
 
 FIRST_LOOK = 1_000  # matches
 Identical = tuple[dict[str, str], IdenticalRepeats | None]

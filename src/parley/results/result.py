@@ -50,7 +50,8 @@ from parley.results.stored_parts import (
 from parley.results.types import Figure, LeftOut, ResultHead, RunFactsInResult, as_json
 from parley.rules.notes import decode
 from parley.rules.task import Task
-from parley.store import RunInfo, RunRef, StoredPart, find_run, read_run
+from parley.store import find_run, read_run
+from parley.store.types import RunInfo, RunRef, StoredPart
 from parley.tables import Table, break_lines, show_hidden, terminal_width
 
 T = TypeVar("T")

@@ -22,8 +22,8 @@ from parley.results.types import (
     Unfinished,
     ViolationCount,
 )
-from parley.store import ViolationRow
 from parley.store.reader import RunReader
+from parley.store.types import ViolationRow
 from parley.tables import plural
 
 NAMED = 8  # models or batches that are named at most

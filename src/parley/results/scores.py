@@ -23,8 +23,8 @@ from parley.statistics import estimates, role_tables
 from parley.statistics.anytime import Anytime, Scale, compute_anytime
 from parley.statistics.intervals import ALPHA, compute_interval
 from parley.statistics.score_table import Numbers, ScoredSeat, ScoreTable
-from parley.store import MatchRow, Score
 from parley.store.reader import RunReader
+from parley.store.types import MatchRow, Score
 
 N = TypeVar("N", bound=Note)
 

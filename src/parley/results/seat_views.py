@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parley.errors import unknown_name
 from parley.rules.pool import Pool, Seat, SeatHistory
-from parley.store import MatchRow, WholeMatch
+from parley.store.types import MatchRow, WholeMatch
 
 
 def find_seat(match: MatchRow, text: str) -> Seat:

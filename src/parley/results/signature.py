@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from parley.plans.evolve_settings import describe_arm
-from parley.store import RunInfo
 from parley.store.config import Config, text_digest
+from parley.store.types import RunInfo
 
 
 def make_signature(info: RunInfo, matches: int) -> str:

@@ -13,8 +13,8 @@ from parley.results.part import parts_of_task, qualified_name
 from parley.results.types import FIGURES, Figure
 from parley.rules.notes import decode
 from parley.rules.task import Task
-from parley.store import StoredPart
 from parley.store.reader import RunReader
+from parley.store.types import StoredPart
 from parley.tables import Table, round_half_up
 
 

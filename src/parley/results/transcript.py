@@ -29,8 +29,8 @@ from parley.results.seat_views import rebuild_views
 from parley.results.types import Lines
 from parley.rules.pool import Seat, text_of
 from parley.rules.task import Metric
-from parley.store import MatchRow, ViolationRow, WholeMatch
 from parley.store.reader import RunReader
+from parley.store.types import MatchRow, ViolationRow, WholeMatch
 from parley.tables import format_duration, plural
 
 MOST_NAMED, MOST_TOLD = 3, 4  # seats in the title, and in the lead

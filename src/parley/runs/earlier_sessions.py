@@ -10,10 +10,10 @@ from parley.config.prepare import Prepared
 from parley.runs.budget import find_spent
 from parley.runs.repeat_notice import track_repeats
 from parley.statistics.identical_repeats import RepeatTracker
-from parley.store import EndpointRecord
 from parley.store.number_set import NumberSet
 from parley.store.reader import RunReader
 from parley.store.shared_runs import SpentBefore
+from parley.store.types import EndpointRecord
 
 if TYPE_CHECKING:
     from parley.store.batch_records import Batch, OpenBatch

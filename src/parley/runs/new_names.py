@@ -8,8 +8,9 @@ from collections.abc import Container
 from itertools import count
 
 from parley.errors import UsageError
-from parley.store import RunInfo, Store
+from parley.store import Store
 from parley.store.config import Config
+from parley.store.types import RunInfo
 
 
 def new_id(task: str) -> str:

@@ -14,7 +14,7 @@ from parley.plans.evolve import EvolvePlan
 from parley.plans.evolve_settings import PROBE
 from parley.rules.pool import Seat
 from parley.runs.experience_builder import ExperienceBuilder
-from parley.store import VerdictVotes
+from parley.store.types import VerdictVotes
 from parley.tables import plural
 
 SHOWN = 10  # numbers of matches that a message lists

@@ -56,12 +56,13 @@ from parley.runs.run_sandbox import in_shell, track_waiting
 from parley.runs.scheduler import MatchSlot, Scheduler
 from parley.runs.seats import LimitedParticipant
 from parley.runs.spending import SpendingRecorder
-from parley.store import WAITING, read_run
+from parley.store import read_run
 from parley.store.config import Config
 from parley.store.finished_matches import FinishedOnRecord
 from parley.store.journal import Journal
 from parley.store.shared_limits import Grants
 from parley.store.shared_runs import RunEnd
+from parley.store.types import WAITING
 from parley.tables import plural
 
 if TYPE_CHECKING:

@@ -30,8 +30,9 @@ from parley.runs.forecast import make_match
 from parley.runs.forecast_recall import Rehearsal
 from parley.runs.people_votes import arms_that_ask, count_verdict, describe_missing_votes
 from parley.runs.stand_ins import USUAL, StandIn, estimate_text_tokens
-from parley.store import VerdictVotes, read_run, read_verdict_votes
+from parley.store import read_run, read_verdict_votes
 from parley.store.journal import Journal
+from parley.store.types import VerdictVotes
 from parley.tables import plural
 
 RecalledByPlace: TypeAlias = dict[tuple[int, str], Recalled]  # by match and seat

@@ -33,9 +33,10 @@ from parley.providers import _registry as providers
 from parley.providers._traits import traits_of
 from parley.rules.pool import Seat
 from parley.rules.task import Task
-from parley.store import RunRef, read_run
+from parley.store import read_run
 from parley.store.config import Config, Rejudged
 from parley.store.reader import RunReader
+from parley.store.types import RunRef
 from parley.tables import plural
 
 

@@ -15,8 +15,8 @@ from parley.statistics.identical_repeats import (
     RepeatTracker,
     collect_exchanges,
 )
-from parley.store import MatchRow
 from parley.store.reader import RunReader
+from parley.store.types import MatchRow
 
 # different prompts that Parley remembers; a run with more of them is not watched any further
 MOST_PROMPTS = 50_000

@@ -10,7 +10,8 @@ from parley.config.prepare import Prepared
 from parley.rules.task import Task
 from parley.runs.progress import Progress, StopSignal
 from parley.runs.run_outcome import RunOutcome
-from parley.store import RunRef, Store, StoredPart
+from parley.store import Store
+from parley.store.types import RunRef, StoredPart
 
 if TYPE_CHECKING:
     from parley.participants._desk import Desk

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from parley.errors import ParleyError, ParticipantError, Refused
 from parley.money import Prices, cost_rows, format_usd, total_cost
 from parley.rules.task import Task
-from parley.store import RunRef
 from parley.store.reader import RunReader
+from parley.store.types import RunRef
 from parley.tables import plural, shorten
 
 if TYPE_CHECKING:

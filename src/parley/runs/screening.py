@@ -24,9 +24,10 @@ from parley.runs.new_names import refuse_taken_name
 from parley.runs.run_context import PlayNew, Resume, RunContext
 from parley.runs.run_outcome import RunOutcome
 from parley.runs.start import play_new_run, resume_run
-from parley.store import RunInfo, RunRef, Store, read_run
+from parley.store import Store, read_run
 from parley.store.config import MAY_CHANGE, Config, ScreeningTarget
 from parley.store.reader import RunReader
+from parley.store.types import RunInfo, RunRef
 from parley.tables import format_item_count
 
 

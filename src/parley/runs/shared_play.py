@@ -29,7 +29,7 @@ from parley.runs.start import (
     try_references,
 )
 from parley.runs.worker import refuse_on_workers
-from parley.store import ENDED, WAITING, RunRef, Store, open_store, read_run
+from parley.store import Store, open_store, read_run
 from parley.store.shared_runs import (
     RunEnd,
     SealResult,
@@ -38,6 +38,7 @@ from parley.store.shared_runs import (
     SpentBefore,
     require_shared,
 )
+from parley.store.types import ENDED, WAITING, RunRef
 from parley.tables import plural
 
 T = TypeVar("T")

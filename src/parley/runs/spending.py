@@ -12,9 +12,10 @@ from parley.runs.earlier_sessions import EarlierSessions
 from parley.runs.progress import Progress
 from parley.runs.run_outcome import describe_uncounted
 from parley.runs.seats import LimitedParticipant
-from parley.store import EndpointRecord, read_run
+from parley.store import read_run
 from parley.store.journal import Journal
 from parley.store.reader import RunReader
+from parley.store.types import EndpointRecord
 
 
 class SpendingRecorder:

@@ -21,7 +21,8 @@ from parley.runs.run_context import RunContext
 from parley.runs.run_outcome import RunOutcome
 from parley.runs.run_sandbox import open_sandbox
 from parley.runs.transfer import load_transferred
-from parley.store import NewRun, RunRef, Store, open_store, read_run
+from parley.store import Store, open_store, read_run
+from parley.store.types import NewRun, RunRef
 from parley.tables import plural
 
 if TYPE_CHECKING:

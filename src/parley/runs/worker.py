@@ -34,7 +34,7 @@ from parley.runs.run_outcome import format_reasons
 from parley.runs.run_sandbox import open_sandbox
 from parley.runs.scheduler import Scheduler
 from parley.runs.start import check_concurrency
-from parley.store import WAITING, RunRef, open_store, read_run
+from parley.store import open_store, read_run
 from parley.store.shared_runs import (
     LEASE,
     RunEnd,
@@ -42,6 +42,7 @@ from parley.store.shared_runs import (
     WorkerSession,
     require_shared,
 )
+from parley.store.types import WAITING, RunRef
 
 if TYPE_CHECKING:
     from parley.plans import Marks

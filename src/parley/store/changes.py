@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Any
 
 from parley.errors import StoreError
-from parley.store import ENDED, DigestFault
 from parley.store.dialect import AT_ONCE, LARGEST, SMALLEST
 from parley.store.digests import (
     CHAINS,
@@ -22,6 +21,7 @@ from parley.store.digests import (
 )
 from parley.store.history import find_history_faults
 from parley.store.tables import MATCHES
+from parley.store.types import ENDED, DigestFault
 from parley.tables import plural
 
 PAGE = (

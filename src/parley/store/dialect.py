@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from parley.store import ENDED
+from parley.store.types import ENDED
 
 SMALLEST, LARGEST = -(2**63), 2**63 - 1  # integers in a database
 # Sums that are stored are the same in every store, also if endpoints report absurdly large counts:

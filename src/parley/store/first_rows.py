@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from parley.store import CopiedMatch, NewRun
 from parley.store.call_rows import call_row
 from parley.store.digests import digest_plan, with_digests
 from parley.store.rows import encode_json, experience_row, match_row
+from parley.store.types import CopiedMatch, NewRun
 
 
 def first_rows(run: NewRun, origin: str) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from parley.store import DigestFault, HistoryKind
 from parley.store.config import split_config
 from parley.store.dialect import ENDED_MATCHES
 from parley.store.digests import (
@@ -31,6 +30,7 @@ from parley.store.digests import (
 )
 from parley.store.rows import encode_json
 from parley.store.tables import HISTORY
+from parley.store.types import DigestFault, HistoryKind
 
 ENTRIES = f"SELECT {HISTORY.row} FROM history ORDER BY number"
 LAST_ENTRY = "SELECT number, digest FROM history ORDER BY number DESC LIMIT 1"

@@ -20,7 +20,6 @@ from parley.match.record import Record, RecordedCall
 from parley.memory.experiences import Recalled
 from parley.plans import MatchSpec
 from parley.rules.pool import Message, Seat
-from parley.store import EndpointRecord, RunRef, StoredPart
 from parley.store.batch_records import Batch, BatchState, StoredRequest
 from parley.store.call_rows import FIELDS, call_from, call_row
 from parley.store.config import Config, split_config
@@ -46,6 +45,7 @@ from parley.store.rows import (
     setup_from,
     violation_row,
 )
+from parley.store.types import EndpointRecord, RunRef, StoredPart
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 if TYPE_CHECKING:
-    from parley.store import MatchRow
+    from parley.store.types import MatchRow
 
 MatchOrder = Literal["number", "score", "seconds", "tokens"]
 ORDERS: tuple[MatchOrder, ...] = get_args(MatchOrder)

@@ -15,8 +15,8 @@ from parley.statistics.preferences import (
     ConversationSide,
     Preference,
 )
-from parley.store import Annotator, Invitation, Study
 from parley.store.rows import encode_json
+from parley.store.types import Annotator, Invitation, Study
 from parley.store.vote_tables import VoteTables
 
 PAIR_TYPES = (int, str, str, *((str, int, str, int | float) * 2))

@@ -17,7 +17,7 @@ from parley.plans import MatchSpec
 from parley.rules.notes import WrittenNote
 from parley.rules.pool import Message
 from parley.rules.referee import Violation
-from parley.store import HistoryKind
+from parley.store.types import HistoryKind
 
 
 class CommitGroup:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from parley.errors import UsageError, unknown_name
-from parley.store import RUN_FORMS, RunInfo, RunRef, UnreadableRun, refuse_misspelled
+from parley.store.address_forms import RUN_FORMS, refuse_misspelled
+from parley.store.types import RunInfo, RunRef, UnreadableRun
 
 SHOWN = 10  # runs that an error lists
 

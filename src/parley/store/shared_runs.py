@@ -14,10 +14,11 @@ import orjson
 
 from parley.errors import UsageError
 from parley.plans import MatchSpec
-from parley.store import NewRun, RunRef, Store, StoredPart
+from parley.store import Store
 from parley.store.config import Config
 from parley.store.journal import Journal
 from parley.store.shared_limits import Grants
+from parley.store.types import NewRun, RunRef, StoredPart
 
 T = TypeVar("T")
 

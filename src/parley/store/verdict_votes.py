@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from parley.errors import StoreError
 from parley.memory.feedback import VERDICT_CHOICES, VerdictChoice
 from parley.rules.pool import Seat
-from parley.store import VerdictInvitation, VerdictVotes
 from parley.store.digests import RunConnection
+from parley.store.types import VerdictInvitation, VerdictVotes
 from parley.store.vote_tables import VoteTables
 
 TYPES = (int, str, str, str, str, float)

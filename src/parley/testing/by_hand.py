@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from parley import store
 from parley.errors import Forfeit, TaskError
 from parley.match.match import Match, Outcome
 from parley.match.protocol import Call, Participant
@@ -19,6 +18,7 @@ from parley.rules.quotations import derive_match_key
 from parley.rules.referee import Ask, AskTogether, Effect, LookUp, Referee
 from parley.rules.references import DrawOrder, look_up
 from parley.rules.task import Task
+from parley.store import types
 
 MOST_REPLIES = 10_000  # a match with more replies of a seat is taken to be endless
 # Known to everybody, so that tests can expect its marks. Runs draw a secret of their own.
@@ -148,7 +148,7 @@ def play(task: Task, cast: Mapping[Seat, Participant], **options: Any) -> Outcom
 def fix_quotation_secret() -> Iterator[None]:
     """Runs that begin inside have the same marks of quotations each time, for golden files of
     whole runs. Never evaluate a model like this: it could know the marks."""
-    with patch.object(store, "draw_quotation_secret", lambda: QUOTATION_SECRET):
+    with patch.object(types, "draw_quotation_secret", lambda: QUOTATION_SECRET):
         yield
 
 

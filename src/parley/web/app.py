@@ -24,7 +24,8 @@ from parley.providers._secrets import redact
 from parley.report.html import read_style, render
 from parley.report.model_signs import ModelSigns
 from parley.report.run_page import title_run
-from parley.store import RunRef, Store
+from parley.store import Store
+from parley.store.types import RunRef
 from parley.tables import shorten
 from parley.web.background import Background
 from parley.web.following import LiveRuns

@@ -13,7 +13,8 @@ from hashlib import blake2b
 import orjson
 
 from parley.match.threads import in_daemon_thread
-from parley.store import RunRef, RunWatch, Store
+from parley.store import RunWatch, Store
+from parley.store.types import RunRef
 from parley.web.run_renderer import Rendered, RunRenderer
 
 EVERY = 0.5  # seconds between two looks at a run, at least

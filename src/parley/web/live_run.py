@@ -13,9 +13,9 @@ from parley.money import format_usd
 from parley.results.match_list import ListedSeat, rank_scored_seats
 from parley.results.run_facts import count_workers, describe_workers, group_attempts
 from parley.results.scores import parse_metric
-from parley.store import ENDED, NOBODY, EndpointRecord, MatchRow, RecentCall, RunInfo
 from parley.store.batch_records import Batch
 from parley.store.reader import RunReader
+from parley.store.types import ENDED, NOBODY, EndpointRecord, MatchRow, RecentCall, RunInfo
 from parley.tables import format_duration, plural
 
 RECENT = 200  # calls that pace and latency are taken from

@@ -19,9 +19,9 @@ from parley.results.match_list import BROKEN, STATE_KINDS, ListedSeat, list_scor
 from parley.results.match_notes import Mark
 from parley.results.scores import choose_ranking_metric, parse_metric
 from parley.rules.task import Metric
-from parley.store import MatchRow, RunInfo, RunRef
 from parley.store.match_search import ORDERS, FoundMatch, MatchOrder, MatchPlace, MatchSearch
 from parley.store.reader import RunReader
+from parley.store.types import MatchRow, RunInfo, RunRef
 from parley.tables import format_duration, format_number, shorten
 from parley.web.app import run_link, run_of, site_of
 from parley.web.known_prices import known_price

@@ -24,9 +24,9 @@ from parley.results.transcript import (
     TranscriptReader,
 )
 from parley.rules.pool import Seat
-from parley.store import MatchRow, RunRef
 from parley.store.match_search import MatchSearch
 from parley.store.reader import RunReader
+from parley.store.types import MatchRow, RunRef
 from parley.tables import plural, shorten
 from parley.web.app import run_link, run_of, site_of
 from parley.web.known_prices import known_price

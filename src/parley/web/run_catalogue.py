@@ -13,7 +13,8 @@ from parley.money import Total, cost_rows, prices_of, total_cost
 from parley.results.part import style_of
 from parley.results.parts.results import ShownScore, list_scores
 from parley.results.scores import RunScores
-from parley.store import ENDED, RunInfo, RunRef, Store
+from parley.store import Store
+from parley.store.types import ENDED, RunInfo, RunRef
 from parley.tables import shorten
 from parley.web.background import Background
 

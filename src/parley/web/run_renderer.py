@@ -11,7 +11,7 @@ from parley.errors import StoreError
 from parley.providers._secrets import redact
 from parley.report.model_signs import ModelSigns
 from parley.results.match_notes import Mark
-from parley.store import RunRef
+from parley.store.types import RunRef
 from parley.web.live_run import RECENT, LiveRun, read_live
 from parley.web.run_result import find_result
 

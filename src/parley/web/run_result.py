@@ -18,7 +18,8 @@ from parley.results.parts.stability import progress_figures
 from parley.results.remarks import REMARKS
 from parley.results.result import RunResult
 from parley.rules.task import Task
-from parley.store import ENDED, RunInfo, RunRef, read_run
+from parley.store import read_run
+from parley.store.types import ENDED, RunInfo, RunRef
 from parley.tables import plural
 from parley.web.known_prices import known_price
 

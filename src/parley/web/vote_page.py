@@ -22,7 +22,7 @@ from parley.annotation.ballots import Voter
 from parley.annotation.voters import find_invited, open_invited
 from parley.errors import ParleyError, UsageError
 from parley.providers._secrets import redact
-from parley.store import Invitation, VerdictInvitation
+from parley.store.types import Invitation, VerdictInvitation
 from parley.web.app import show_problem, site_of
 
 MOST_FIELDS = 10  # of a form

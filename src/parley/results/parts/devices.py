@@ -7,7 +7,7 @@ from typing import Literal
 
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
-from parley.store import DeviceTime
+from parley.store.types import DeviceTime
 from parley.tables import Table, plural
 
 HOUR = 3600

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.results.types import Dot, Figure, Scatter, ScoreRow
-from parley.store import MedianLatency
+from parley.store.types import MedianLatency
 from parley.tables import Table, format_interval, format_number
 
 Owner = tuple[str, str]  # alias and role

@@ -11,7 +11,7 @@ from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import Figure
 from parley.statistics.paired_gain import Gain, ItemShare
-from parley.store import RunInfo
+from parley.store.types import RunInfo
 from parley.tables import Table
 
 GainKind = Literal["last", "best", "mean", "probe", "solved_so_far"]

@@ -36,7 +36,7 @@ from parley.statistics.score_table import (
     flag_rows,
     mean_by_group,
 )
-from parley.store import MatchRow, RunInfo
+from parley.store.types import MatchRow, RunInfo
 from parley.tables import Table, format_interval, format_number, format_signed, plural
 
 

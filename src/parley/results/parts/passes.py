@@ -12,7 +12,7 @@ from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.results.types import Figure, Lines, Series
 from parley.statistics.intervals import compute_interval
-from parley.store import MatchRow, RunInfo
+from parley.store.types import MatchRow, RunInfo
 from parley.tables import Table, format_estimate, format_number, pivot, plural
 
 KS = (1, 2, 3, 5, 10, 20, 50, 100)

@@ -15,7 +15,7 @@ from parley.statistics.correlation import blocked_correlation
 from parley.statistics.estimates import block_means
 from parley.statistics.intervals import compute_interval
 from parley.statistics.score_table import Observation, ScoreTable
-from parley.store import RunInfo, Score
+from parley.store.types import RunInfo, Score
 from parley.tables import Table, format_interval, format_number, format_signed
 
 Given = Mapping[tuple[int, str, str], float | None]  # by match, seat and metric

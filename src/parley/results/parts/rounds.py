@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from parley.results.part import Part, Style
 from parley.results.scores import RunScores
 from parley.results.types import Figure, Lines, Series
-from parley.store import RunInfo
+from parley.store.types import RunInfo
 from parley.tables import Table, format_estimate, format_number, pivot
 
 

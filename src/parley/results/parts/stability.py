@@ -9,7 +9,7 @@ from parley.plans.stop_targets import leading_metrics
 from parley.results.part import Part, Rows, Style
 from parley.results.scores import RunScores
 from parley.results.types import Bar, Bars, Figure, Lines, Series
-from parley.store import RunInfo
+from parley.store.types import RunInfo
 from parley.tables import Table, format_number, plural
 
 BARS = "▁▂▃▄▅▆▇█"

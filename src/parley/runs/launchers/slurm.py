@@ -24,7 +24,7 @@ from parley.runs.launchers.worker_folder import (
     create_worker_folder,
     read_last_lines,
 )
-from parley.store import passwords_in
+from parley.store.address_forms import passwords_in
 
 OPTIONS = "PARLEY_SLURM_OPTIONS"
 PAUSE = 5.0  # seconds between two questions to the controller

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from parley.errors import UsageError
-from parley.store import is_address
+from parley.store.address_forms import is_address
 
 SECRET = (  # parameters of libpq
     "password",

@@ -8,17 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from parley.errors import StoreError, UsageError
-from parley.store import (
-    NewRun,
-    RunInfo,
-    RunRef,
-    StoredPart,
-    StoreFacts,
-    UnreadableRun,
-    is_address,
-    open_store,
-    refuse_long_name,
-)
+from parley.store import open_store
+from parley.store.address_forms import is_address, refuse_long_name
 from parley.store.config import Config
 from parley.store.postgres.addresses import StoreAddress, parse_address
 from parley.store.postgres.connections import (
@@ -40,13 +31,14 @@ from parley.store.postgres.database_writer import create_run, open_run, replace_
 from parley.store.refusals import refuse_running
 from parley.store.run_names import choose_run
 from parley.store.shared_runs import RunEnd, SealResult, SharedProgress, SpentBefore, WorkerFacts
+from parley.store.types import NewRun, RunInfo, RunRef, StoredPart, StoreFacts, UnreadableRun
 
 if TYPE_CHECKING:
-    from parley.store import VerdictVotes
     from parley.store.journal import Journal
     from parley.store.postgres.connections import Connection
     from parley.store.postgres.database_votes import PostgresVerdictVotes, PostgresVotes
     from parley.store.postgres.worker_session import PostgresWorker
+    from parley.store.types import VerdictVotes
 
 
 class PostgresStore:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from parley.store import HistoryKind
 from parley.store.history import (
     SEAL,
     HistoryRow,
@@ -16,6 +15,7 @@ from parley.store.history import (
 )
 from parley.store.postgres.connections import queries_on, with_marks
 from parley.store.tables import HISTORY
+from parley.store.types import HistoryKind
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection

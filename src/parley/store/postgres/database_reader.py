@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from parley.errors import StoreError
-from parley.store import NOBODY, DigestFault, RunRef, WorkerRow
 from parley.store.changes import find_changes
 from parley.store.owner import Owner
 from parley.store.postgres.addresses import StoreAddress
@@ -21,6 +20,7 @@ from parley.store.postgres.database_sharing import ALIVE, COUNTED, WorkerCounts,
 from parley.store.postgres.database_tables import DIALECT, LOCK, SAME_SUMS, create_store_tables
 from parley.store.reader import RunReader
 from parley.store.tables import RUNS
+from parley.store.types import NOBODY, DigestFault, RunRef, WorkerRow
 from parley.store.verdict_votes import VOTE_ROWS, VoteRow, read_vote_rows
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from psycopg.errors import DataError, Error, UniqueViolation
 
 from parley import __version__
 from parley.errors import StoreError
-from parley.store import NewRun, RunRef, StoredPart
 from parley.store.changes import refuse_changed
 from parley.store.dialect import ENDED_MATCHES
 from parley.store.digests import digest_origin
@@ -54,6 +53,7 @@ from parley.store.refusals import (
 )
 from parley.store.rows import CommitGroup
 from parley.store.tables import RUN_TABLES
+from parley.store.types import NewRun, RunRef, StoredPart
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection

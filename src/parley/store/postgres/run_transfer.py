@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from psycopg.errors import Error, OperationalError, UniqueViolation
 
 from parley.errors import StoreError
-from parley.store.moved_rows import INTERRUPT
+from parley.store.copied_run import INTERRUPT
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import (
     connect,

@@ -12,7 +12,6 @@ from parley.errors import Replaced, StoreError
 from parley.match.protocol import DeviceUse
 from parley.match.record import Record
 from parley.plans import MatchSpec
-from parley.store import EndpointRecord, RunRef
 from parley.store.journal import Journal, OpenMatches
 from parley.store.postgres.addresses import StoreAddress
 from parley.store.postgres.connections import explain_unwritable
@@ -20,6 +19,7 @@ from parley.store.postgres.database_writer import apply_group
 from parley.store.postgres.steady_connection import SteadyConnection, is_temporary
 from parley.store.rows import CommitGroup, encode_json
 from parley.store.shared_runs import MOST_RETURNS
+from parley.store.types import EndpointRecord, RunRef
 
 if TYPE_CHECKING:
     from parley.match.match import Outcome

@@ -15,7 +15,6 @@ from psycopg.errors import InsufficientPrivilege
 from parley.errors import Replaced, StoreAway, StoreError
 from parley.plans import MatchSpec
 from parley.rules.pool import Seat
-from parley.store import RunRef
 from parley.store.journal import read_open_matches
 from parley.store.owner import Owner
 from parley.store.postgres.addresses import StoreAddress
@@ -41,6 +40,7 @@ from parley.store.shared_runs import (
     WorkerState,
 )
 from parley.store.tables import MATCHES
+from parley.store.types import RunRef
 
 if TYPE_CHECKING:
     from parley.store.postgres.connections import Connection

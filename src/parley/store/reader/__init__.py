@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 
-from parley.store import DigestFault
 from parley.store.reader.batches import BatchReader
 from parley.store.reader.conversations import ConversationReader
 from parley.store.reader.match_list import MatchListReader
 from parley.store.reader.people import PeopleReader
 from parley.store.reader.run import RunFactsReader
 from parley.store.reader.usage import UsageReader
+from parley.store.types import DigestFault
 
 
 class RunReader(

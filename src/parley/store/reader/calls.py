@@ -7,16 +7,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from parley.match.record import RecordedCall
-from parley.store import RecentCall
 from parley.store.call_rows import COLUMNS, FIELDS, call_from
 from parley.store.dialect import ENDED_MATCHES
-from parley.store.reader.snapshot import NUMBER, NUMBER_OR_NULL, TEXT, WHOLE, Snapshot
-from parley.store.tables import EFFECTS
+from parley.store.reader.snapshot import Snapshot
+from parley.store.tables import CALLS, EFFECTS, MATCHES
+from parley.store.types import RecentCall
 
 CALL = [column.types for column in COLUMNS]
 EFFECT = EFFECTS.types("round", "number", "request_digest", "result")
-REPLY = (WHOLE, TEXT, TEXT, TEXT)
-RECENT = (WHOLE, TEXT, TEXT, WHOLE, NUMBER_OR_NULL, NUMBER, NUMBER_OR_NULL)
+REPLY = CALLS.types("match", "seat", "content")
+RECENT = (*CALLS.types("match", "seat", "round", "latency", "at"), *MATCHES.types("ended"))
 
 
 class CallReader(Snapshot):
@@ -50,8 +50,8 @@ class CallReader(Snapshot):
             match, seats, key, content = row
             if type(content) is not str or (seats, key) not in known:
                 what = f"a call of match {match}"
-                self._check(row, REPLY, what)
-                seat, alias = self._alias(seats, key, what)
+                self._check((match, key, content), REPLY, what)
+                seat, alias = self._alias(self._seating(seats, what), key, what)
                 known[seats, key] = seat.role, alias
             role, alias = known[seats, key]
             if role in roles:
@@ -61,18 +61,18 @@ class CallReader(Snapshot):
         """The calls that were recorded last, the newest first; copied ones do not count. The work
         does not grow with the run."""
         rows = self._rows(
-            "SELECT c.match, m.seats, c.seat, c.round, c.latency, c.at, m.ended FROM calls c "
+            "SELECT m.seats, c.match, c.seat, c.round, c.latency, c.at, m.ended FROM calls c "
             "JOIN matches m ON m.number = c.match WHERE c.copied IS NULL "
             "ORDER BY c.id DESC LIMIT ?",
             most,
         )
         found = []
-        for row in rows:
-            match, seats, key, round, latency, at, ended = row
+        for seats, *row in rows:
+            match, key, *rest = row
             what = f"a call of match {match}"
             self._check(row, RECENT, what)
-            seat, alias = self._alias(seats, key, what)
-            found.append(RecentCall(match, seat, alias, round, latency, at, ended))
+            seat, alias = self._alias(self._seating(seats, what), key, what)
+            found.append(RecentCall(match, seat, alias, *rest))
         return found
 
     def effects(self, number: int) -> dict[tuple[int, int], tuple[bytes, Any]]:

@@ -10,17 +10,19 @@ from typing import Any, NoReturn
 from parley.match.record import RecordedCall
 from parley.memory.interactions import NOT_TAKEN, RecordedMatch, RecordedReply
 from parley.rules.pool import text_of
-from parley.store import MatchRow, WholeMatch
 from parley.store.call_rows import FIELDS
 from parley.store.decoding import find_misfit
 from parley.store.dialect import AT_ONCE, LARGEST, SMALLEST
 from parley.store.reader.calls import CallReader
-from parley.store.reader.matches import MATCH, MatchReader
+from parley.store.reader.matches import MATCH, NOTE, VIOLATION, MatchReader
 from parley.store.reader.scores import ScoreReader
-from parley.store.reader.snapshot import TEXT, WHOLE
+from parley.store.tables import CALLS, ROUNDS
+from parley.store.types import MatchRow, WholeMatch
 from parley.tables import shorten
 
-SAID = (WHOLE, WHOLE, TEXT, WHOLE, TEXT, TEXT)
+REPLY = ("match", "round", "seat", "attempt", "content", "finish")
+FIRST = ROUNDS.types("first")
+REPLY_TYPES = CALLS.types(*REPLY)
 
 
 class ConversationReader(MatchReader, ScoreReader, CallReader):
@@ -47,7 +49,7 @@ class ConversationReader(MatchReader, ScoreReader, CallReader):
         }
         found = []
         for first, text in rows:
-            self._check((first,), (WHOLE,), what)
+            self._check((first,), FIRST, what)
             messages = self._json(text, Any, what)
             if not isinstance(messages, list) or not all(is_message(m, seats) for m in messages):
                 self._refuse_messages(messages, seats, what)
@@ -85,7 +87,7 @@ class ConversationReader(MatchReader, ScoreReader, CallReader):
             itemgetter(0),
         )
         calls = self._rows(
-            "SELECT match, c.round, seat, attempt, content, finish FROM calls c "
+            f"SELECT {', '.join(f'c.{name}' for name in REPLY)} FROM calls c "
             f"JOIN matches m ON m.number = match WHERE {done} "
             "ORDER BY match, c.round, seat, attempt",
             *span,
@@ -107,7 +109,7 @@ class ConversationReader(MatchReader, ScoreReader, CallReader):
                 self._damaged(f"{what}: each message must have six fields")
             said = {}
             for row in replies.pop(number, ()):
-                self._check(row, SAID, f"a call of match {number}")
+                self._check(row, REPLY_TYPES, f"a call of match {number}")
                 _, round, seat, attempt, text, finish = row
                 said[round, seat, attempt] = RecordedReply(text, finish)
             yield RecordedMatch(number, messages, said, frozenset(not_taken.get(number, ())))
@@ -158,12 +160,12 @@ class ConversationReader(MatchReader, ScoreReader, CallReader):
             span,
         )
         violations = self._by_match(
-            "SELECT match, round, seat, attempt, kind, detail, outcome FROM violations "
+            f"SELECT {', '.join(VIOLATION)} FROM violations "
             "WHERE match BETWEEN ? AND ? ORDER BY match, number",
             span,
         )
         notes = self._by_match(
-            "SELECT match, round, kind, facts FROM notes WHERE match BETWEEN ? AND ? "
+            f"SELECT {', '.join(NOTE)} FROM notes WHERE match BETWEEN ? AND ? "
             "ORDER BY match, number",
             span,
         )
@@ -177,8 +179,8 @@ class ConversationReader(MatchReader, ScoreReader, CallReader):
                     number, match, said, (row[1:] for row in rounds.get(number, ()))
                 ),
                 self._effects_from(number, (row[1:] for row in effects.get(number, ()))),
-                self._scores_from(number, (row[1:] for row in scores.get(number, ()))),
-                [self._violation_from(match, row) for row in violations.get(number, ())],
+                self._scores_from(scores.get(number, ())),
+                [self._violation_from(match.seats, row) for row in violations.get(number, ())],
                 [self._note_from(row) for row in notes.get(number, ())],
             )
 

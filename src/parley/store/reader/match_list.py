@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from parley.store import MatchRow
 from parley.store.reader.matches import MATCH, MatchReader
 from parley.store.tables import MATCHES, SUMS
+from parley.store.types import MatchRow
 
 if TYPE_CHECKING:
     from parley.store.match_search import FoundMatches, MatchSearch

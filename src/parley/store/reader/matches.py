@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from parley.plans.evolve_settings import PROBE
 from parley.rules.pool import Seat
-from parley.store import MatchRow, NoteRow, RunRef, SeatingCount, ViolationRow
 from parley.store.decoding import find_misfit
 from parley.store.dialect import ENDED_MATCHES
-from parley.store.reader.snapshot import TEXT, TEXT_OR_NULL, WHOLE, Snapshot
-from parley.store.tables import MATCHES, SUMS
+from parley.store.reader.snapshot import Snapshot
+from parley.store.tables import MATCHES, NOTES, SUMS, VIOLATIONS
+from parley.store.types import MatchRow, NoteRow, RunRef, SeatingCount, ViolationRow
 from parley.tables import shorten
 
 MATCH = [each.name for each in MATCHES.columns if each.name not in (*SUMS, "digest")]
 MATCH_TYPES = MATCHES.types(*MATCH)
-NOTE = (WHOLE, WHOLE, TEXT_OR_NULL, TEXT)
-VIOLATION = (WHOLE, TEXT, WHOLE, TEXT, WHOLE, TEXT, TEXT, TEXT)
+SEATING = (*MATCHES.types("stage", "arm"), (str,), (int,))
+NOTE = ("match", "round", "kind", "facts")
+NOTE_TYPES = NOTES.types(*NOTE)
+VIOLATION = ("match", "round", "seat", "attempt", "kind", "detail", "outcome")
+VIOLATION_TYPES = VIOLATIONS.types(*VIOLATION)
 NO_SEATS: frozenset[Seat] = frozenset()
 
 
@@ -72,13 +75,13 @@ class MatchReader(Snapshot):
     def count_seatings(self) -> Iterator[SeatingCount]:
         """How often each seating was played, by stage, arm and item (or block)."""
         rows = self._rows(
-            "SELECT stage, arm, CASE WHEN item IS NULL THEN 'block ' || block "
-            "ELSE 'item ' || item END AS place, seats, COUNT(*) FROM matches "
-            "GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3"
+            "SELECT seats, stage, arm, CASE WHEN item IS NULL THEN 'block ' || block "
+            "ELSE 'item ' || item END AS place, COUNT(*) FROM matches "
+            "GROUP BY 1, 2, 3, 4 ORDER BY 2, 3, 4"
         )
         for row in rows:
-            stage, arm, place, seats, matches = row
-            self._check(row, (WHOLE, TEXT, TEXT, TEXT, WHOLE), "a match")
+            seats, stage, arm, place, matches = row
+            self._check(row[1:], SEATING, "a match")
             yield SeatingCount(stage, arm, place, self._seating(seats, "a match"), matches)
 
     def stages(self) -> list[tuple[int, str]]:
@@ -97,26 +100,21 @@ class MatchReader(Snapshot):
     def violations(self, number: int | None = None) -> Iterator[ViolationRow]:
         """Violations of one match, or of all."""
         rows = self._rows(
-            "SELECT v.match, m.seats, v.round, v.seat, v.attempt, v.kind, v.detail, v.outcome "
+            f"SELECT m.seats, {', '.join(f'v.{name}' for name in VIOLATION)} "
             "FROM violations v JOIN matches m ON v.match = m.number "
             + ("" if number is None else "WHERE v.match = ? ")
             + "ORDER BY v.match, v.number",
             *(() if number is None else (number,)),
         )
-        for row in rows:
-            self._check(row, VIOLATION, "a violation")
-            match, seats, round, key, *rest = row
-            seat, alias = self._alias(seats, key, f"a violation in match {match}")
-            yield ViolationRow(match, alias, round, seat, *rest)
+        for seats, *row in rows:
+            yield self._violation_from(self._seating(seats, "a match with a violation"), row)
 
-    def _violation_from(self, match: MatchRow, row: Sequence[Any]) -> ViolationRow:
-        what = f"a violation in match {match.number}"
-        self._check(row, (*VIOLATION[:1], *VIOLATION[2:]), what)
-        number, round, key, *rest = row
-        seat = self._seat(key, what)
-        if seat not in match.seats:
-            self._damaged(f"{what}: no model held the seat {shorten(key)}")
-        return ViolationRow(number, match.seats[seat], round, seat, *rest)
+    def _violation_from(self, seats: Mapping[Seat, str], row: Sequence[Any]) -> ViolationRow:
+        match, round, key, *rest = row
+        what = f"a violation in match {match}"
+        self._check(row, VIOLATION_TYPES, what)
+        seat, alias = self._alias(seats, key, what)
+        return ViolationRow(match, alias, round, seat, *rest)
 
     def notes(self, kind: str | None = None) -> Iterator[NoteRow]:
         """Notes of one kind, or all, by match."""
@@ -127,14 +125,14 @@ class MatchReader(Snapshot):
         return list(self._notes("WHERE match = ? ORDER BY number", number))
 
     def _notes(self, which: str, *values: Any) -> Iterator[NoteRow]:
-        for row in self._rows(f"SELECT match, round, kind, facts FROM notes {which}", *values):
+        for row in self._rows(f"SELECT {', '.join(NOTE)} FROM notes {which}", *values):
             yield self._note_from(row)
 
     def _note_from(self, row: Sequence[Any]) -> NoteRow:
         match, round, kind, facts = row
         types = tuple(map(type, row))
         if types not in self._note_types:
-            self._check(row, NOTE, f"a note of match {match}")
+            self._check(row, NOTE_TYPES, f"a note of match {match}")
             self._note_types.add(types)
         found = self._json(facts, Any, f"a note of match {match}")
         if type(found) is not dict:

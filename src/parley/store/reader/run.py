@@ -8,12 +8,19 @@ from typing import Any, TypedDict, get_args
 
 from parley.errors import StoreError, UsageError
 from parley.rules.parsing import is_deeper_than
-from parley.store import EndpointRecord, HistoryEntry, HistoryKind, RunInfo, StoredPart, WorkerRow
 from parley.store.config import DEEPEST, Config, Identity, PriceFacts
 from parley.store.decoding import find_misfit
 from parley.store.owner import Owner, seems_alive
 from parley.store.reader.snapshot import Snapshot
-from parley.store.tables import HISTORY, PART_RESULTS, RUNS
+from parley.store.tables import HISTORY, PART_RESULTS, RUN_TABLES, RUNS, list_names
+from parley.store.types import (
+    EndpointRecord,
+    HistoryEntry,
+    HistoryKind,
+    RunInfo,
+    StoredPart,
+    WorkerRow,
+)
 from parley.tables import shorten
 
 RUN = (
@@ -200,6 +207,5 @@ class RunFactsReader(Snapshot):
 
     def moved_rows(self, table: str) -> Iterator[Any]:
         """The rows of a table as they move to another store."""
-        from parley.store.moved_rows import select_moved  # late: two commands
-
-        return self._rows(select_moved(table))
+        spec = RUN_TABLES[table]
+        return self._rows(f"SELECT {list_names(spec.moved)} FROM {table} ORDER BY {spec.order}")

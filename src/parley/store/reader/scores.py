@@ -6,18 +6,21 @@ import math
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import orjson
 
 from parley.plans import Marks
 from parley.rules.pool import Seat
-from parley.store import Score
 from parley.store.dialect import ENDED_MATCHES, LARGEST, SMALLEST
-from parley.store.reader.snapshot import TEXT, TEXT_OR_NULL, WHOLE, Snapshot
+from parley.store.reader.snapshot import Snapshot
+from parley.store.tables import MATCHES, SCORES
+from parley.store.types import Score
 from parley.tables import shorten
 
-SCORE = (WHOLE, TEXT, TEXT, TEXT, TEXT_OR_NULL, TEXT)
+SCORE = (*SCORES.types("match", "seat", "metric"), *MATCHES.types("block", "unscored"))
 ANY_VALUE = (-sys.float_info.max, sys.float_info.max)
 # a seat, its alias, whether it is unscored, and the range of its scores in a metric
 ScorePlace = tuple[Seat, str, bool, float, float]
@@ -75,10 +78,10 @@ class ScoreReader(Snapshot):
                 continue
             place = places.get((key, metric))
             if place is None or type(block) is not str:
-                self._check((match, block, key, seats, unscored, metric), SCORE, "a score")
+                self._check((match, key, metric, block, unscored), SCORE, "a score")
                 what = f"a score of match {match}"
                 self._check_value(value, "" if judge else metric, what)
-                seat, alias = self._alias(seats, key, what)
+                seat, alias = self._alias(self._seating(seats, what), key, what)
                 low, high = (ranges or {}).get(metric, ANY_VALUE)
                 place = seat, alias, seat in self._unscored_seats(unscored, what), low, high
                 places[key, metric] = place
@@ -112,24 +115,20 @@ class ScoreReader(Snapshot):
         self, numbers: Sequence[int]
     ) -> dict[int, dict[Seat, dict[str, float | None]]]:
         """The same for each of these matches."""
-        table: dict[int, dict[Seat, dict[str, float | None]]] = {number: {} for number in numbers}
-        for number, key, metric, value in self._rows(
+        rows = self._rows(
             f"SELECT s.match, s.seat, s.metric, s.value FROM {self.dialect.chosen} CROSS JOIN "
             f"scores s WHERE s.match = chosen.value AND {self.dialect.not_indexed}s.judge = '' "
             "ORDER BY s.match, s.seat, s.metric",
             orjson.dumps(list(numbers)).decode(),
-        ):
-            what = f"a score of match {number}"
-            self._check_value(value, metric, what)
-            table[number].setdefault(self._seat(key, what), {})[metric] = value
-        return table
+        )
+        found = {number: self._scores_from(group) for number, group in groupby(rows, itemgetter(0))}
+        return {number: found.get(number, {}) for number in numbers}
 
-    def _scores_from(
-        self, number: int, rows: Iterable[Sequence[Any]]
-    ) -> dict[Seat, dict[str, float | None]]:
+    def _scores_from(self, rows: Iterable[Sequence[Any]]) -> dict[Seat, dict[str, float | None]]:
+        """The scores of one match, by seat and metric."""
         found: dict[Seat, dict[str, float | None]] = {}
-        what = f"a score of match {number}"
-        for key, metric, value in rows:
+        for number, key, metric, value in rows:
+            what = f"a score of match {number}"
             self._check_value(value, metric, what)
             found.setdefault(self._seat(key, what), {})[metric] = value
         return found

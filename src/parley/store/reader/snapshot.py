@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from types import NoneType
 from typing import Any, ClassVar, NoReturn, Self
 
 import orjson
 
 from parley.errors import StoreError
 from parley.rules.pool import Seat
-from parley.store import RunInfo, RunRef
 from parley.store.decoding import find_misfit
 from parley.store.dialect import Dialect
+from parley.store.tables import MATCHES
+from parley.store.types import RunInfo, RunRef
 from parley.tables import shorten
 
-TEXT, WHOLE, NUMBER = (str,), (int,), (int, float)
-TEXT_OR_NULL, WHOLE_OR_NULL, NUMBER_OR_NULL = (
-    (*kinds, NoneType) for kinds in (TEXT, WHOLE, NUMBER)
-)
+SEATS = MATCHES.types("seats")
 
 
 class Snapshot(ABC):
@@ -94,6 +91,7 @@ class Snapshot(ABC):
     def _seating(self, text: str, what: str) -> dict[Seat, str]:
         """The model in each seat; many matches share a seating."""
         if text not in self._seatings:
+            self._check((text,), SEATS, what)
             cast = self._json(text, dict[str, str], f"the seats of {what}")
             for alias in cast.values():
                 if alias not in self.info.config.models:
@@ -109,9 +107,10 @@ class Snapshot(ABC):
             self._unscored[text] = frozenset(self._seat(key, what) for key in keys)
         return self._unscored[text]
 
-    def _alias(self, seats: str, key: str, what: str) -> tuple[Seat, str]:
+    def _alias(self, seats: Mapping[Seat, str], key: str, what: str) -> tuple[Seat, str]:
+        """The model in one of these seats."""
         seat = self._seat(key, what)
-        alias = self._seating(seats, what).get(seat)
+        alias = seats.get(seat)
         if alias is None:
             self._damaged(f"{what}: no model held the seat {shorten(key)}")
         return seat, alias

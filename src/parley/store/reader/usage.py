@@ -13,12 +13,16 @@ import orjson
 
 from parley.match.protocol import DeviceSetup
 from parley.rules.pool import Seat
-from parley.store import DeviceTime, MedianLatency, RunRef, StageUsage, UsageRow
-from parley.store.reader.snapshot import NUMBER, TEXT, TEXT_OR_NULL, WHOLE, WHOLE_OR_NULL, Snapshot
+from parley.store.reader.snapshot import Snapshot
 from parley.store.rows import setup_from
+from parley.store.tables import CALLS, MATCHES
+from parley.store.types import DeviceTime, MedianLatency, RunRef, StageUsage, UsageRow
 
-USAGE = (TEXT, TEXT, TEXT_OR_NULL, WHOLE, WHOLE, WHOLE, *(WHOLE_OR_NULL,) * 6)
-DEVICE_TIME = (TEXT, WHOLE_OR_NULL, WHOLE, NUMBER, WHOLE_OR_NULL, WHOLE_OR_NULL)
+COUNT, SUM = int, int | None  # of SQL
+MODEL = (str, *CALLS.types("model_served"))  # an alias, and the model served
+USAGE = (str, *CALLS.types("seat", "model_served"), COUNT, COUNT, COUNT, *(SUM,) * 6)
+DEVICE_TIME = (str, *CALLS.types("device"), COUNT, int | float, SUM, SUM)
+STAGE = MATCHES.types("stage", "arm")
 
 
 class UsageReader(Snapshot):
@@ -41,7 +45,7 @@ class UsageReader(Snapshot):
         """Calls and tokens by stage and arm of the plan `evolve`."""
         found = []
         for stage, arm, *row in self._usage("m.stage, m.arm, ", price_steps):
-            self._check((stage, arm), (WHOLE, TEXT), "the usage of a stage")
+            self._check((stage, arm), STAGE, "the usage of a stage")
             found.append(StageUsage(stage, arm, self._usage_from(row)))
         return found
 
@@ -178,7 +182,7 @@ class UsageReader(Snapshot):
                 "JOIN matches m ON c.match = m.number "
                 f"JOIN {self.dialect.seats} ON s.key = c.seat WHERE c.copied IS NOT NULL"
             ):
-                self._check((alias, model), (TEXT, TEXT_OR_NULL), "the name of a served model")
+                self._check((alias, model), MODEL, "the name of a served model")
                 found.add((self._known_alias(alias), model))
         return sorted(found, key=lambda each: (each[0], each[1] is not None, each[1] or ""))
 

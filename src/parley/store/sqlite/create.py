@@ -10,7 +10,6 @@ from pathlib import Path
 import orjson
 
 from parley.errors import StoreError
-from parley.store import NewRun
 from parley.store.digests import digest_origin
 from parley.store.first_rows import first_rows
 from parley.store.history import make_first_entry
@@ -18,6 +17,7 @@ from parley.store.refusals import refuse_second
 from parley.store.sqlite.new_file import sync_to_disk
 from parley.store.sqlite.run_writer import insert_entry, insert_rows
 from parley.store.sqlite.schema import create_run_tables
+from parley.store.types import NewRun
 
 
 def create_file(path: Path, run: NewRun) -> None:

@@ -11,27 +11,23 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from parley.errors import StoreError, UsageError
-from parley.store import (
+from parley.store import find_run
+from parley.store.address_forms import (
     FOLDER,
     RUN_FORMS,
-    NewRun,
-    RunInfo,
-    RunRef,
-    StoreFacts,
-    UnreadableRun,
-    find_run,
     is_address,
     refuse_long_name,
     refuse_misspelled,
 )
 from parley.store.sqlite.run_file import SUFFIX, SqliteReader, ref_of
+from parley.store.types import NewRun, RunInfo, RunRef, StoreFacts, UnreadableRun
 from parley.tables import shorten
 
 if TYPE_CHECKING:
-    from parley.store import VerdictVotes
     from parley.store.journal import Journal
     from parley.store.sqlite.votes_file import SqliteVerdictVotes, SqliteVotes
     from parley.store.sqlite.watch import SqliteWatch
+    from parley.store.types import VerdictVotes
 
 VOTES_FILE = "annotations.sqlite"
 

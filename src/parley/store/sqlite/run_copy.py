@@ -10,7 +10,7 @@ from typing import Any
 
 from parley.errors import StoreError, UsageError
 from parley.store.changes import refuse_faults
-from parley.store.moved_rows import INTERRUPT
+from parley.store.copied_run import INTERRUPT
 from parley.store.reader import RunReader
 from parley.store.refusals import refuse_imported
 from parley.store.sqlite.new_file import new_file

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from parley.errors import StoreError
-from parley.store import DigestFault, RunRef
 from parley.store.dialect import Dialect
 from parley.store.reader import RunReader
 from parley.store.sqlite.schema import SAME_SUMS, find_stranger, refuse_unreadable, sum_as_sql
+from parley.store.types import DigestFault, RunRef
 
 if TYPE_CHECKING:
     from parley.store.verdict_votes import VoteRow

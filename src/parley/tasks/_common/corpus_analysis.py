@@ -36,7 +36,7 @@ from parley.statistics.role_tables import (
     seat_models,
 )
 from parley.statistics.student_t import t_quantile
-from parley.store import RunInfo
+from parley.store.types import RunInfo
 from parley.tables import Table, format_number
 from parley.tasks._common.overlap import MEASURES, corpus_score, corpus_signature
 from parley.tasks._common.writer_editor import OverlapCounts

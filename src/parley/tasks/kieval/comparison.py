@@ -20,8 +20,9 @@ from parley.statistics.contamination import (
     correlation_rows,
 )
 from parley.statistics.matched_controls import Matched, compare_with_control
-from parley.store import RunRef, read_run
+from parley.store import read_run
 from parley.store.reader import RunReader
+from parley.store.types import RunRef
 from parley.tasks.kieval.analysis import count_stops
 from parley.tasks.kieval.entries import (
     Entry,
