@@ -167,7 +167,7 @@ def test_what_a_callback_raises_reaches_the_caller_once_the_run_is_kept(
     with read_run(find_run(path)) as reader:
         assert reader.info.state == state
         assert reader.info.digest  # it was sealed
-        assert [part.name for part in reader.part_results()] == ["x"]
+        assert [part.name for part in reader.run.part_results()] == ["x"]
     monkeypatch.undo()
     assert parley.resume(path).state == "done"
 

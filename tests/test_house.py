@@ -424,7 +424,7 @@ def test_only_the_store_imports_its_driver():
 TWICE = {
     "rule", "bots", "scoring", "analysis", "annotation", "report", "audit", "rejudge",
     "_registry", "judges", "fixed", "evolve", "view", "worker", "hf", "tables", "run", "matches",
-    "batches", "people", "scores", "usage", "match_list", "types",
+    "batches", "people", "scores", "usage", "messages", "types",
 }  # fmt: skip
 
 

@@ -76,7 +76,7 @@ async def append_replies(place: str, callers: int, seconds: float) -> dict[str, 
     await asyncio.gather(*tasks)
     await journal.close()
     with store.read(journal.ref) as reader:
-        if (kept := reader.count_replies()) != acknowledged:
+        if (kept := reader.calls.count()) != acknowledged:
             raise SystemExit(f"{acknowledged} replies were acknowledged, {kept} are on record")
     return {"acks_s": done / wall, "commits_s": commits / wall, "cpu_us": cpu / done * 1e6}
 

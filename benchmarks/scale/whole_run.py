@@ -61,7 +61,7 @@ def main() -> None:
     ending = event_loop.run_in_new_loop(work)
     cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
     with store.read(ending.ref) as reader:
-        kept = reader.count_replies()
+        kept = reader.calls.count()
     if (ending.state, kept) != ("done", given.matches * CALLS):
         raise SystemExit(f"the run ended {ending.state} ({ending.reason}) with {kept} replies")
     print(json.dumps({"calls_s": kept / wall, "cpu_us": cpu / kept * 1e6}), flush=True)

@@ -230,7 +230,7 @@ def prices_of(reader: RunReader, look_up: FindPrice | None = None) -> Prices:
     created."""
     info = reader.info
     created = datetime.fromtimestamp(info.created, UTC)
-    used = {(each["alias"], each.get("model_served")): each for each in reader.prices()}
+    used = {(each["alias"], each.get("model_served")): each for each in reader.run.prices()}
     return Prices(info.config.live_models, created, info.identity.get("prices"), used, look_up)
 
 
@@ -247,18 +247,18 @@ def cost_rows(
     prices = prices or prices_of(reader)
     known, starts = known_prices(reader, prices)
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in reader.usage_by_model(starts):
+    for row in reader.usage.by_model(starts):
         role = row.seat.role
         cell = found.setdefault((row.alias, role), empty_cost_row(row.alias, role))
         add_usage(cell, row, known[row.alias, row.model_served])
-    for alias, roles in reader.unanswered().items():
+    for alias, roles in reader.run.unanswered().items():
         price = prices.of(alias)
         for role, count in roles.items():
             cell = found.setdefault((alias, role), empty_cost_row(alias, role))
             cell["unanswered"] = count
             if price is None or not price.free:
                 cell["usd"] = None
-    for batch, requests in reader.batches_at_providers() if with_open_batches else ():
+    for batch, requests in reader.batches.at_providers() if with_open_batches else ():
         price = prices.of(batch.alias)
         if price is not None and price.free:
             continue
@@ -277,7 +277,7 @@ def stage_cost_rows(
     count as stage 1. Unanswered requests have no stage and are not included."""
     known, starts = known_prices(reader, prices)
     found: dict[tuple[int, str, str, str], dict[str, Any]] = {}
-    for stage, arm, row in reader.usage_by_stage(starts):
+    for stage, arm, row in reader.usage.by_stage(starts):
         role = row.seat.role
         key = 1 if arm in streams else stage, arm, row.alias, role
         add_usage(
@@ -290,12 +290,12 @@ def stage_cost_rows(
 
 def match_costs(reader: RunReader, numbers: Sequence[int], prices: Prices) -> dict[int, Total]:
     """The cost of some matches. Unanswered requests belong to no match and are not included."""
-    usage = reader.usage_of_matches(numbers)
+    usage = reader.usage.of_matches(numbers)
     pairs = {(row.alias, row.model_served) for rows in usage.values() for row in rows}
     known = {pair: prices.of(*pair) for pair in pairs}
     steps = price_steps(known.values())
     if steps:
-        usage = reader.usage_of_matches(numbers, steps)
+        usage = reader.usage.of_matches(numbers, steps)
     return {number: total_usage(rows, known) for number, rows in usage.items()}
 
 
@@ -323,7 +323,7 @@ def known_prices(
     reader: RunReader, prices: Prices
 ) -> tuple[dict[tuple[str, str | None], Price | None], list[int]]:
     """The price of each served model, and the call sizes at which prices change."""
-    known = {pair: prices.of(*pair) for pair in set(reader.models_served())}
+    known = {pair: prices.of(*pair) for pair in set(reader.usage.models_served())}
     return known, price_steps(known.values())
 
 
@@ -349,7 +349,9 @@ def price_rows(reader: RunReader, prices: Prices | None = None) -> list[dict[str
     """The `prices` object: the prices behind the costs, in USD per million tokens, by model and by
     the name that its endpoint reported."""
     prices = prices or prices_of(reader)
-    found = ((alias, served, prices.of(alias, served)) for alias, served in reader.models_served())
+    found = (
+        (alias, served, prices.of(alias, served)) for alias, served in reader.usage.models_served()
+    )
     return [
         {
             "alias": alias,

@@ -808,7 +808,7 @@ def test_a_sheet_has_nothing_but_words(place):
     (path,) = (place / "runs").glob("*.parley")
     with read_run(find_run(path)) as reader:
         found = make_sheet(1, pairs[1], {reader.info.id: reader.info.ref})
-        items = {item["id"]: item for item in reader.items()}
+        items = {item["id"]: item for item in reader.run.items()}
     assert found.item.question == items[pairs[1].item]["question"]
     assert set(vars(found)) == {"number", "item", "a", "b", "noun", "criteria", "is_code"}
     assert found.item._fields == ("question", "choices", "right", "right_name")

@@ -21,7 +21,7 @@ from parley.plans.arrangements import ARRANGEMENTS
 from parley.plans.choice import choose_plan
 from parley.store import find_run
 from parley.store.config import Config
-from parley.store.reader.scores import ScoreReader
+from parley.store.reader.scores import ScoreRows
 from parley.store.types import MatchRow, SeatingCount
 from parley.tasks.code_review import CodeReview
 from parley.tasks.idiom_solitaire import IdiomSolitaire
@@ -361,7 +361,7 @@ def test_scores_of_a_match_that_has_not_ended_are_a_breach(tmp_path, monkeypatch
         "INSERT INTO scores (match, seat, metric, value) SELECT number, j.key, 'payoff', 1 "
         "FROM matches, json_each(seats) AS j WHERE number = 3 LIMIT 1"
     )
-    monkeypatch.delattr(ScoreReader, "scores_of")
+    monkeypatch.delattr(ScoreRows, "of")
     (breach,) = audit_run(find_run(planted(result.path, tmp_path, score))).breaches
     assert (breach.kind, breach.match) == ("plan", 3)
     assert "has scores, although it has not ended" in breach.detail

@@ -87,7 +87,7 @@ def is_found(ref):
     """Whether the check `digest` of an audit finds a change, or the run cannot even be read."""
     try:
         with read_run(ref) as reader:
-            return bool(list(reader.find_changes()))
+            return bool(list(reader.snapshot.find_changes()))
     except StoreError:
         return True
 
@@ -354,7 +354,7 @@ def test_an_earlier_seal_stays_on_record(run, tmp_path):
     state, ref = run
     found = audit_run(ref)
     with read_run(ref) as reader:
-        kinds = [each.kind for each in reader.history()]
+        kinds = [each.kind for each in reader.run.history()]
     earlier = Result(ref).data["run"]["earlier_seals"]
     said = Result(ref).render()
     assert found.earlier_seals == earlier
@@ -414,7 +414,7 @@ def test_settings_that_a_resume_changes_are_on_record(kept):
     parley.resume(ref.location, functions=FUNCTIONS, max_calls=17, concurrency=2)
     parley.resume(ref.location, functions=FUNCTIONS, max_calls=1000)
     with read_run(ref) as reader:
-        history = reader.history()
+        history = reader.run.history()
     assert [each.kind for each in history if each.kind != "prices"] == [
         *("began", "opened", "sealed"),
         *("opened", "settings", "sealed"),

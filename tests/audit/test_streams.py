@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 from dataclasses import asdict
 from itertools import count
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -19,8 +20,8 @@ from parley.plans import Done
 from parley.plans.choice import choose_plan
 from parley.rules.pool import Seat
 from parley.store import changes, read_run
-from parley.store.reader import conversations
-from parley.store.sqlite.run_file import SqliteReader
+from parley.store.reader import whole_matches
+from parley.store.sqlite.run_file import SqliteReader, SqliteSnapshot
 from parley.store.types import MatchRow, SeatingCount
 from parley.tasks.public_goods import PublicGoods
 
@@ -50,24 +51,24 @@ def runs(tmp_path_factory):
 
 @pytest.fixture
 def small_pages(monkeypatch):
-    for module in (changes, conversations):
+    for module in (changes, whole_matches):
         monkeypatch.setattr(module, "AT_ONCE", 5)
 
 
 @pytest.mark.parametrize("run", [4, "judged"])
 def test_a_page_has_what_single_matches_have(runs, run, small_pages):
     with read_run(runs[run]) as found:
-        wholes = list(found.whole_matches())
-        assert [whole.match for whole in wholes] == list(found.matches())
+        wholes = list(found.whole_matches.read())
+        assert [whole.match for whole in wholes] == list(found.matches.read())
         for whole in wholes:
             number = whole.match.number
-            assert found.whole_match(whole.match) == whole
-            assert whole.calls == found.calls(number)
-            assert whole.messages == found.messages(number)
-            assert whole.effects == found.effects(number)
-            assert whole.scores == found.scores_of(number)
-            assert whole.violations == list(found.violations(number))
-            assert whole.notes == found.notes_of(number)
+            assert found.whole_matches.of(whole.match) == whole
+            assert whole.calls == found.calls.of(number)
+            assert whole.messages == found.messages.of(number)
+            assert whole.effects == found.effects.of(number)
+            assert whole.scores == found.scores.of(number)
+            assert whole.violations == list(found.violations.read(number))
+            assert whole.notes == found.notes.of(number)
         assert all(whole.notes for whole in wholes)
 
 
@@ -80,8 +81,8 @@ def test_violations_are_read_with_their_page(runs, tmp_path):
         )
     connection.close()
     with SqliteReader(path) as found:
-        (whole,) = [whole for whole in found.whole_matches() if whole.violations]
-        assert whole.violations == list(found.violations(3))
+        (whole,) = [whole for whole in found.whole_matches.read() if whole.violations]
+        assert whole.violations == list(found.violations.read(3))
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE violations SET seat = 'players.9'")
     connection.close()
@@ -89,7 +90,7 @@ def test_violations_are_read_with_their_page(runs, tmp_path):
         SqliteReader(path) as found,
         pytest.raises(StoreError, match="no model held the seat"),
     ):
-        list(found.whole_matches())
+        list(found.whole_matches.read())
 
 
 def test_an_audit_does_not_depend_on_the_size_of_pages(runs, tmp_path, monkeypatch):
@@ -102,7 +103,7 @@ def test_an_audit_does_not_depend_on_the_size_of_pages(runs, tmp_path, monkeypat
     ref = SqliteReader(path).info.ref
     whole = asdict(audit_run(ref))
     assert {7, 30, 50, 60} <= {breach["match"] for breach in whole["breaches"]}
-    for module in (changes, conversations):
+    for module in (changes, whole_matches):
         monkeypatch.setattr(module, "AT_ONCE", 7)
     assert asdict(audit_run(ref)) == whole
 
@@ -110,13 +111,13 @@ def test_an_audit_does_not_depend_on_the_size_of_pages(runs, tmp_path, monkeypat
 def test_an_audit_makes_no_query_for_each_match(runs, monkeypatch):
     """Matches of both runs fit into one page."""
     queries = count()
-    rows = SqliteReader._rows
+    rows = SqliteSnapshot.rows
 
     def counted(self, query, *values):
         next(queries)
         return rows(self, query, *values)
 
-    monkeypatch.setattr(SqliteReader, "_rows", counted)
+    monkeypatch.setattr(SqliteSnapshot, "rows", counted)
     made = []
     for run in (4, 16):
         before = next(queries)
@@ -127,19 +128,19 @@ def test_an_audit_makes_no_query_for_each_match(runs, monkeypatch):
 
 def test_seatings_are_counted_by_item(runs):
     with read_run(runs["judged"]) as found:
-        seatings = list(found.count_seatings())
-        matches = list(found.matches())
+        seatings = list(found.matches.count_seatings())
+        matches = list(found.matches.read())
         assert sum(each.matches for each in seatings) == len(matches)
         assert {each.place for each in seatings} == {f"item {match.item}" for match in matches}
-        assert found.stages() == [(0, "")]
-        assert found.stages_with_shared_tables() == {(0, "")}
+        assert found.matches.stages() == [(0, "")]
+        assert found.matches.stages_with_shared_tables() == {(0, "")}
         assert all(isinstance(each, SeatingCount) for each in seatings)
 
 
 def test_a_plan_is_compared_with_the_record_number_by_number(runs):
     with read_run(runs[4]) as found:
         plan = choose_plan("round_robin", PublicGoods(rounds=1), list(MODELS), {}, [], 4, 0, size=2)
-        rows = list(found.matches())
+        rows = list(found.matches.read())
         replay = PlanReplay(plan, found)
         assert list(replay.compare(rows)) == [(row, row.spec) for row in rows]
         assert replay.end == Done("plan_complete")
@@ -150,17 +151,12 @@ def test_a_plan_is_compared_with_the_record_number_by_number(runs):
 
 
 class Conversations:
-    """Matches with their messages."""
+    """A reader of matches with their messages."""
 
     def __init__(self, matches):
-        self.told = {match.number: messages for match, messages in matches}
-        self.rows = [match for match, _ in matches]
-
-    def matches(self):
-        return iter(self.rows)
-
-    def messages(self, number):
-        return self.told[number]
+        told = {match.number: messages for match, messages in matches}
+        self.matches = SimpleNamespace(read=lambda: (match for match, _ in matches))
+        self.messages = SimpleNamespace(of=told.__getitem__)
 
 
 def find_unequal_in_memory(matches):

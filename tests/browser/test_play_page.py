@@ -64,9 +64,9 @@ def invest(page, round, coins):
 def invested(folder):
     """The coins in the recorded answers of the person."""
     with read_run(find_run("game", str(folder / "runs"))) as reader:
-        (match,) = reader.matches()
+        (match,) = reader.matches.read()
         (seat,) = (seat for seat, alias in match.seats.items() if alias == "me")
-        calls = [call for call in reader.calls(match.number) if call.seat == seat]
+        calls = [call for call in reader.calls.of(match.number) if call.seat == seat]
         return [json.loads(call.reply.content)["coins"] for call in calls]
 
 

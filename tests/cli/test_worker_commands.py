@@ -279,7 +279,7 @@ def test_a_worker_without_a_key_names_it(with_key, tmp_path):
     assert f"this worker cannot play {with_key.id}: " in found.err
     assert "OPENAI_API_KEY" in found.err
     with read_run(with_key) as reader:
-        assert reader.workers() == []  # it has not joined
+        assert reader.snapshot.workers() == []  # it has not joined
 
 
 def test_a_worker_without_the_sandbox_names_it(postgres_url, tmp_path, monkeypatch):
@@ -382,7 +382,7 @@ def test_a_waiting_worker_serves_one_run_after_the_other(postgres_server, tmp_pa
         assert f"playing {ref.id}" in err
         with read_run(ref) as reader:
             assert reader.info.state == "done"
-            assert len(reader.workers()) == 1
+            assert len(reader.snapshot.workers()) == 1
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGHUP])
@@ -399,9 +399,9 @@ def test_ctrl_c_ends_a_worker_alone_and_gives_its_matches_back(postgres_url, tmp
             assert process.returncode == 0, err
         assert "this worker finishes its calls and leaves" in err
         with read_run(ref) as reader:
-            assert reader.counts().get("running", 0) == 0
-            assert [row.state for row in reader.workers()] == ["left"]
-            assert reader.count_replies() == server.arrived()
+            assert reader.matches.counts().get("running", 0) == 0
+            assert [row.state for row in reader.snapshot.workers()] == ["left"]
+            assert reader.calls.count() == server.arrived()
     call_command("stop", ref.id, "--store", postgres_url, cwd=tmp_path)
 
 

@@ -58,14 +58,24 @@ def cells_of(path):
 def read_all(path):
     """Everything that a reader gives of a run."""
     with read_run(find_run(path)) as reader:
-        for match in reader.matches():
+        for match in reader.matches.read():
             (
-                reader.messages(match.number),
-                reader.effects(match.number),
-                reader.scores_of(match.number),
+                reader.messages.of(match.number),
+                reader.effects.of(match.number),
+                reader.scores.of(match.number),
             )
-        list(reader.scores()), list(reader.notes()), list(reader.violations()), reader.items()
-        reader.usage_by_model(), reader.prices(), reader.spent_at_most(), reader.unanswered()
+        (
+            list(reader.scores.read()),
+            list(reader.notes.read()),
+            list(reader.violations.read()),
+            reader.run.items(),
+        )
+        (
+            reader.usage.by_model(),
+            reader.run.prices(),
+            reader.run.spent_at_most(),
+            reader.run.unanswered(),
+        )
 
 
 def change_cell(path, cell, value):

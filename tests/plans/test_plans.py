@@ -555,8 +555,10 @@ def test_a_race_that_was_stopped_goes_on_to_the_same_result(tmp_path, at):
 def test_unscored_seats_are_on_record_do_not_count_and_are_audited(tmp_path):
     ending = asyncio.run(start.play_new_run(prepared_race(), open_store(tmp_path)))
     with read_run(ending.ref) as reader:
-        unscored = [(match.number, match.unscored) for match in reader.matches() if match.unscored]
-        marked = [score for score in reader.scores() if score.unscored]
+        unscored = [
+            (match.number, match.unscored) for match in reader.matches.read() if match.unscored
+        ]
+        marked = [score for score in reader.scores.read() if score.unscored]
     assert unscored
     assert len(marked) == sum(len(seats) for _, seats in unscored)
     rows = {row["alias"]: row for row in Result(ending.ref).data["results"]}

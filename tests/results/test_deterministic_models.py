@@ -246,7 +246,7 @@ def test_means_are_over_all_blocks_where_some_are_identical(tmp_path):
     assert 1 < identical["different"] < identical["blocks"] == 24
     assert not identical["exact"]  # another idiom may come up in the next block
     with read_run(result.ref) as reader:
-        scores = list(reader.scores())
+        scores = list(reader.scores.read())
     rows = result.data["results"]
     assert any(0 < row["mean"] < 1 for row in rows if row["metric"] == "win")
     for row in rows:

@@ -68,8 +68,8 @@ def test_a_session_that_continues_a_run_adds_to_the_times(tmp_path):
 
     asyncio.run(play_twice())
     with SqliteReader(path) as reader:
-        gpu, cpu = reader.device_times()
-        assert not list(reader.find_changes())
+        gpu, cpu = reader.usage.device_times()
+        assert not list(reader.snapshot.find_changes())
     assert (gpu.setup, gpu.calls, gpu.seconds) == (GPU, 2, 0.75)
     assert (cpu.setup, cpu.calls, cpu.seconds) == (CPU, 1, 0.125)
 
@@ -100,8 +100,8 @@ def test_an_audit_finds_changed_times(tmp_path, change):
     play(tmp_path, a=on_device(GPU, 0.5), b="bot/altruist", c="bot/altruist")
     [path] = tmp_path.glob("*.parley")
     with read_run(find_run(path)) as reader:
-        assert not list(reader.find_changes())
+        assert not list(reader.snapshot.find_changes())
     with closing(sqlite3.connect(path)) as file, file:
         assert file.execute(change).rowcount == 1
     with read_run(find_run(path)) as reader:
-        assert list(reader.find_changes())
+        assert list(reader.snapshot.find_changes())

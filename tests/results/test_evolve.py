@@ -43,8 +43,8 @@ def successes(result, alias):
     """By arm and stage, the success of each item."""
     found = defaultdict(dict)
     with read_run(result.ref) as reader:
-        matches = {match.number: match for match in reader.matches()}
-        for score in reader.scores():
+        matches = {match.number: match for match in reader.matches.read()}
+        for score in reader.scores.read():
             if score.alias == alias:
                 match = matches[score.match]
                 found[match.arm, match.stage][match.item] = score.value
@@ -173,10 +173,10 @@ def test_the_same_item_is_never_shown_where_it_is_masked(played):
     assert probe.same_item.items == COUNT
     row = find(found.stages, alias="copier", arm="evolve", stage=2, probe=False)
     with read_run(played.ref) as reader:
-        matches = {match.number: match for match in reader.matches()}
+        matches = {match.number: match for match in reader.matches.read()}
         shown = [
             matches[each.match].item == matches[row.match].item
-            for row in reader.read_recalled()
+            for row in reader.experiences.recalled()
             if (matches[row.match].arm, matches[row.match].stage) == ("evolve", 2)
             and "copier" in matches[row.match].seats.values()
             for each in row.shown
@@ -228,8 +228,10 @@ def test_truth_as_feedback_keeps_all_that_is_right_and_poison_does_not(played, t
     poisoned = evolve(tmp_path, count=64, evolve=settings)
     (row,) = poisoned.part("evolve").feedback
     with read_run(poisoned.ref) as reader:
-        scores = reader.scores_by_match()
-        shown = {each.match for recalled in reader.read_recalled() for each in recalled.shown}
+        scores = reader.scores.by_match()
+        shown = {
+            each.match for recalled in reader.experiences.recalled() for each in recalled.shown
+        }
     wrong = [n for n in shown if not next(iter(scores[n].values()))["accuracy"]]
     assert wrong  # what was wrong is remembered as right
     assert row.kept - row.kept_and_right >= len(wrong)
@@ -243,8 +245,10 @@ def test_held_out_items_and_series_are_shown_apart(tmp_path):
     result = evolve(tmp_path, count=32, repeats=2, evolve=settings)
     found = result.part("evolve")
     with read_run(result.ref) as reader:
-        matches = {match.number: match for match in reader.matches()}
-        shown = {matches[each.match].item for row in reader.read_recalled() for each in row.shown}
+        matches = {match.number: match for match in reader.matches.read()}
+        shown = {
+            matches[each.match].item for row in reader.experiences.recalled() for each in row.shown
+        }
     practised, held_out = (
         find(found.gains, kind="last", item_set=name) for name in ("practised", "held_out")
     )
@@ -264,8 +268,8 @@ def test_a_stream_has_its_regret_beside_its_control(tmp_path):
     result = evolve(tmp_path, ["bot/copier"], count=24, repeats=2, evolve={"window": 5})
     found, seen = result.part("evolve"), defaultdict(list)
     with read_run(result.ref) as reader:
-        matches = {match.number: match for match in reader.matches()}
-        for score in reader.scores():
+        matches = {match.number: match for match in reader.matches.read()}
+        for score in reader.scores.read():
             match = matches[score.match]
             seen[match.arm, match.item, match.repeat].append(score.value)
     gaps = [
@@ -370,8 +374,8 @@ def test_cost_by_stage_and_per_item_gained(tmp_path, monkeypatch):
     assert "Cost by stage" in text
     assert "USD (" in text
     with read_run(result.ref) as reader:
-        whole = sum(row.tokens_in for row in reader.usage_by_model())
-        assert sum(row.usage.tokens_in for row in reader.usage_by_stage()) == whole
+        whole = sum(row.tokens_in for row in reader.usage.by_model())
+        assert sum(row.usage.tokens_in for row in reader.usage.by_stage()) == whole
 
 
 def test_only_arms_that_differ_as_a_control_does_are_controls():
@@ -471,8 +475,10 @@ def test_held_out_items_are_those_that_the_run_held_out_whatever_field_they_are_
         Topical(), {"m": model}, items=questions(30), store=tmp_path, evolve=settings
     )
     with read_run(result.ref) as reader:
-        matches = {match.number: match for match in reader.matches()}
-        shown = {matches[each.match].item for row in reader.read_recalled() for each in row.shown}
+        matches = {match.number: match for match in reader.matches.read()}
+        shown = {
+            matches[each.match].item for row in reader.experiences.recalled() for each in row.shown
+        }
         with_all = RunScores(reader)
         plays = collect_evolve_plays(with_all, with_all.config.evolve)
     every = {match.item for match in matches.values()}

@@ -110,7 +110,7 @@ def test_latencies_are_medians_by_model_and_role(tmp_path):
         connection.execute("UPDATE calls SET latency = round WHERE seat = ?", (seat,))
         connection.commit()
     with read_run(played.ref) as reader:
-        (found,) = reader.median_latencies().values()
+        (found,) = reader.usage.median_latencies().values()
     assert found == MedianLatency(3.0, 5)  # rounds 1 to 5; the other seat has none
 
 
@@ -128,7 +128,7 @@ def efficiency_at_one_dollar(played):
     with read_run(played.ref) as reader:
         run = RunScores(reader)
         run.prices = SimpleNamespace(of=lambda alias, served=None: price)
-        return compute_efficiency(run), reader.called_matches()
+        return compute_efficiency(run), reader.usage.called_matches()
 
 
 def test_cost_per_match_of_a_stopped_run_is_over_the_matches_that_were_called(tmp_path):
@@ -145,7 +145,7 @@ def test_cost_per_match_of_a_stopped_run_is_over_the_matches_that_were_called(tm
     assert played.state == "stopped"
     with read_run(played.ref) as reader:
         calls = Counter(
-            (row.alias, row.seat.role) for row in reader.usage_by_model() for _ in range(row.calls)
+            (row.alias, row.seat.role) for row in reader.usage.by_model() for _ in range(row.calls)
         )
     found, called = efficiency_at_one_dollar(played)
     whole = {row.alias: row.matches for row in played.part("results")}

@@ -104,8 +104,8 @@ def test_the_lengths_of_replies_are_added_up_by_seat(tmp_path) -> None:
     run = parley.run("public_goods", ["bot/random", "bot/gradual"], rounds=3, store=tmp_path)
     with read_run(run.ref) as reader:
         wanted = Counter[tuple[int, Seat]]()
-        for match in reader.matches():
-            for call in reader.calls(match.number):
+        for match in reader.matches.read():
+            for call in reader.calls.of(match.number):
                 wanted[match.number, call.seat] += len(call.reply.content)
-        assert all(len(reader.calls(match)) == 6 for match, _ in wanted)
-        assert {(match, seat): n for match, seat, n in reader.reply_lengths()} == wanted
+        assert all(len(reader.calls.of(match)) == 6 for match, _ in wanted)
+        assert {(match, seat): n for match, seat, n in reader.usage.reply_lengths()} == wanted

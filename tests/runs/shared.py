@@ -64,17 +64,17 @@ def record_of(ref):
     """What must be the same whoever played a run."""
     with read_run(ref) as reader:
         matches = [
-            (row.spec, row.state, row.reason, row.rounds, reader.scores_of(row.number))
-            for row in reader.matches()
+            (row.spec, row.state, row.reason, row.rounds, reader.scores.of(row.number))
+            for row in reader.matches.read()
         ]
         calls = {
             row.number: [
                 (c.round, c.seat, c.attempt, c.view_digest, c.reply.content)
-                for c in reader.calls(row.number)
+                for c in reader.calls.of(row.number)
             ]
-            for row in reader.matches()
+            for row in reader.matches.read()
         }
-        notes = [note.to_dict() for note in reader.notes()]
+        notes = [note.to_dict() for note in reader.notes.read()]
         info = reader.info
         ended = info.state, info.status, info.reason, info.planned
     return {

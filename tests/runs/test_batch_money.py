@@ -145,8 +145,8 @@ def test_requests_in_flight_are_not_counted_twice_when_a_run_is_resumed():
                 await task
             (info,) = open_store("runs").runs()
             with read_run(find_run(info.id, "runs")) as reader:
-                (batch,) = reader.open_batches()
-                stopped = reader.spent_at_most()
+                (batch,) = reader.batches.open()
+                stopped = reader.run.spent_at_most()
                 reserved = sum(each.usd for each in batch.requests)
             assert stopped[1] == pytest.approx(reserved)
             server.acts.clear()
@@ -154,7 +154,7 @@ def test_requests_in_flight_are_not_counted_twice_when_a_run_is_resumed():
                 parley.resume, info.id, store="runs", allow_hosts=["127.0.0.1"]
             )
             with read_run(find_run(info.id, "runs")) as reader:
-                return result, reader.spent_at_most()
+                return result, reader.run.spent_at_most()
 
     result, (calls, usd) = asyncio.run(played())
     (row,) = [row for row in result.data["cost"] if row["alias"] == "a"]

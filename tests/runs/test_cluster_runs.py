@@ -39,11 +39,11 @@ def check_record(url, folder, arrived):
     started again has not joined, or has no calls yet."""
     ref = open_store(url).find("last")
     with read_run(ref) as reader:
-        assert reader.count_replies() == CALLS
-        states = [row.state for row in reader.workers()]
+        assert reader.calls.count() == CALLS
+        states = [row.state for row in reader.snapshot.workers()]
         assert 2 <= states.count("dead") <= 3
         assert len(states) > 4  # some were started again
-        assert sum(row.ended for row in reader.workers()) == REPEATS
+        assert sum(row.ended for row in reader.snapshot.workers()) == REPEATS
     assert arrived - CALLS <= states.count("dead") * IN_FLIGHT
     assert audit_run(ref).breaches == []
     with endpoint(0) as server, pytest.MonkeyPatch.context() as patch:

@@ -116,8 +116,8 @@ def test_a_verdict_that_cannot_be_read_keeps_nothing_and_is_on_record(tmp_path):
     assert not shown_sources(result)
     assert result.state == "done"
     with read_run(result.ref) as reader:
-        assert {each.seat.role for each in reader.violations()} == {"critic"}
-        assert len(list(reader.notes("evolve.verdict"))) == 24
+        assert {each.seat.role for each in reader.violations.read()} == {"critic"}
+        assert len(list(reader.notes.read("evolve.verdict"))) == 24
 
 
 def test_a_player_cannot_forge_the_transcript(tmp_path):
@@ -231,7 +231,7 @@ def test_every_seat_of_a_game_is_judged_by_itself(tmp_path):
         ("blue.1", "blue.2", "critic.1", "critic.2", "critic.3", "red")
     }
     with read_run(result.ref) as reader:
-        notes = [note.facts for note in reader.notes("evolve.verdict")]
+        notes = [note.facts for note in reader.notes.read("evolve.verdict")]
     assert {(each["seat"], each["reason"], each["success"]) for each in notes} == {
         ("red", "Red", True), ("blue.1", "Blue 1", True), ("blue.2", "Blue 2", False),
     }  # fmt: skip
@@ -371,7 +371,7 @@ def test_lessons_of_won_and_lost_matches_stand_before_the_question(tmp_path):
     (row,) = result.part("evolve").lessons
     assert (row.matches, row.written, row.cut) == (16, 16, 16)
     with read_run(result.ref) as reader:
-        match = reader.match(9)
+        match = reader.matches.find(9)
         (recalled,) = TranscriptReader(reader, str).read(match).recalled
         turns = TranscriptReader(reader, str).read_seat(match, parley.Seat("student"))
         assert recalled.text == "Student (m): 7 lessons"
@@ -475,7 +475,7 @@ def test_a_file_names_the_critic_and_its_words(tmp_path):
     assert {each.verdict for each in verdicts(result)} <= {False}
     with read_run(result.ref) as reader:
         (words,) = {
-            each["content"][:14] for each in reader.messages(1) if "critic" in each["audience"]
+            each["content"][:14] for each in reader.messages.of(1) if "critic" in each["audience"]
         }
     assert words == "Is that right?"
     without = EXPERIMENT.replace("feedback: critic, ", "").replace("prompts:", "# prompts:")

@@ -176,10 +176,10 @@ def test_ctrl_c_in_a_terminal_reaches_only_the_command(at_terminal, postgres_url
         assert "ended with code" not in err
         ref = open_store(postgres_url).find("last")
         with read_run(ref) as reader:
-            assert {row.state for row in reader.workers()} == {"left"}
-            assert reader.counts().get("running", 0) == 0
+            assert {row.state for row in reader.snapshot.workers()} == {"left"}
+            assert reader.matches.counts().get("running", 0) == 0
             # calls in flight were awaited: each reply is on record
-            assert reader.count_replies() == len(server.log()) == server.arrived()
+            assert reader.calls.count() == len(server.log()) == server.arrived()
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
@@ -199,6 +199,8 @@ def test_a_second_ctrl_c_ends_the_workers_at_once(at_terminal, postgres_url, tmp
     ref = open_store(postgres_url).find("last")
     wait_until(lambda: not find_workers(postgres_url))
     with read_run(ref) as reader:
-        assert {row.state for row in reader.workers()} == {"left"}  # they gave their matches back
-        assert reader.counts().get("running", 0) == 0
+        assert {row.state for row in reader.snapshot.workers()} == {
+            "left"
+        }  # they gave their matches back
+        assert reader.matches.counts().get("running", 0) == 0
     assert [path for path in Path(tmp_path / "temporary").iterdir() if "parley" in path.name] == []

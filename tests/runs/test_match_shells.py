@@ -100,8 +100,8 @@ def test_a_resumed_run_goes_on_in_the_same_state(task, tmp_path):
     assert done.data["run"]["state"] == "done"
     with read_run(done.ref) as reader:
         for number in (1, 2):
-            assert reader.effects(number)[3, 2][1]["output"] == "/tmp 5 here\n"
-        assert reader.count_replies() == 6
+            assert reader.effects.of(number)[3, 2][1]["output"] == "/tmp 5 here\n"
+        assert reader.calls.count() == 6
 
 
 @isolated
@@ -119,10 +119,10 @@ def test_a_match_begins_anew_where_its_commands_give_something_else(task, tmp_pa
     assert done.data["run"]["state"] == "done"
     assert any("match 1 starts again" in text and "2 recorded replies" in text for text in notices)
     with read_run(done.ref) as reader:
-        assert reader.count_replies() == 3
-        assert reader.unanswered() == {"me": {"typist": 2}}
-        assert reader.spent_at_most()[0] == 5
-        assert not list(reader.find_changes())
+        assert reader.calls.count() == 3
+        assert reader.run.unanswered() == {"me": {"typist": 2}}
+        assert reader.run.spent_at_most()[0] == 5
+        assert not list(reader.snapshot.find_changes())
 
 
 def test_shells_want_bubblewrap():

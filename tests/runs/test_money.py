@@ -314,7 +314,7 @@ def test_what_is_written_to_a_cache_is_counted_and_paid(here):
     assert (cost["tokens_in"], cost["tokens_written"]) == (500, 250)
     assert cost["usd"] == pytest.approx(5 * (10 * 10 + 40 * 1 + 50 * 12.5 + 20 * 30) / 1e6)
     with read_run(result.ref) as reader:
-        assert reader.calls(1)[0].reply.usage == Usage(100, 40, 20, None, 50)
+        assert reader.calls.of(1)[0].reply.usage == Usage(100, 40, 20, None, 50)
 
 
 def test_what_is_partly_known_is_at_least_so_much_and_what_is_unknown_is_no_zero(here):
@@ -448,10 +448,10 @@ def test_refused_requests_are_on_record_and_counted_on_when_a_run_goes_on(here):
         players = {"a": model(server), "b": "bot/random"}
         partial = parley.run("public_goods", players, repeats=1, seed=1, store="runs")
         with read_run(partial.ref) as reader:
-            assert reader.endpoint_health() == {"a": EndpointRecord(refused=2)}
+            assert reader.run.endpoint_health() == {"a": EndpointRecord(refused=2)}
         parley.resume(partial.path)
         with read_run(partial.ref) as reader:
-            assert reader.endpoint_health() == {"a": EndpointRecord(refused=3)}
+            assert reader.run.endpoint_health() == {"a": EndpointRecord(refused=3)}
 
 
 def test_very_large_counts_are_summed(here):
@@ -461,7 +461,7 @@ def test_very_large_counts_are_summed(here):
         assert file.execute("SELECT MAX(tokens_in) FROM usage").fetchone() == (2**63 - 1,)
     file.close()
     with read_run(result.ref) as reader:
-        assert reader.usage_by_model()[0].tokens_in == 2**63 - 1
+        assert reader.usage.by_model()[0].tokens_in == 2**63 - 1
         assert total_cost(cost_rows(reader)).usd > 1e12
 
 
@@ -511,7 +511,7 @@ def test_further_tries_are_calls_too(here):
     assert result.data["run"]["stop"]["status"] == "budget"
     assert recorded == 13 - 3
     with read_run(result.ref) as reader:
-        assert reader.spent_at_most() == (13, None)
+        assert reader.run.spent_at_most() == (13, None)
 
 
 def test_tries_before_there_was_a_bound_count_when_one_is_set(here):
@@ -520,7 +520,7 @@ def test_tries_before_there_was_a_bound_count_when_one_is_set(here):
     )
     assert result.data["run"]["stop"]["status"] == "interrupted"
     with read_run(result.ref) as reader:
-        calls = reader.spent_at_most()[0]
+        calls = reader.run.spent_at_most()[0]
     bots = sum(row["calls"] for row in result.data["cost"] if row["alias"] == "b")
     assert calls == len(server.asked) + bots
     assert calls > sum(row["calls"] for row in result.data["cost"])
@@ -546,7 +546,7 @@ def test_no_cent_more_than_allowed_is_spent_with_many_in_flight(here, bound):
     assert bound - 0.02 < usd <= bound  # what is set aside for a single call stays
     assert server.most > 1
     with read_run(result.ref) as reader:
-        assert reader.spent_at_most()[1] == pytest.approx(usd)
+        assert reader.run.spent_at_most()[1] == pytest.approx(usd)
 
 
 def test_dense_words_after_thin_ones_pass_no_bound(here):
@@ -624,7 +624,7 @@ def test_requests_that_broke_off_may_have_been_paid(here):
     assert result.data["run"]["stop"]["status"] == "budget"
     assert 2 <= len(server.asked) <= 4  # each may have cost about 0.01 USD
     with read_run(result.ref) as reader:
-        assert 0 < reader.spent_at_most()[1] <= 0.04
+        assert 0 < reader.run.spent_at_most()[1] <= 0.04
 
 
 async def asked_once(*answers, **options):
@@ -707,7 +707,7 @@ def test_further_tries_are_noted_before_they_leave(here, monkeypatch, act):
     async def busy(asked, writer):
         (path,) = Path("runs").glob("*.parley")
         with read_run(find_run(path)) as reader:
-            seen.append(reader.spent_at_most())
+            seen.append(reader.run.spent_at_most())
         await (act if len(seen) < 20 else answering())(asked, writer)
 
     _, server = played(busy, repeats=1, concurrency=1, budget_usd=5, max_tokens=40)
@@ -882,7 +882,7 @@ def test_what_an_endpoint_does_not_count_is_taken_at_its_most(here):
     assert result.data["run"]["stop"]["status"] == "budget"
     assert len(server.asked) > 1
     with read_run(result.ref) as reader:
-        assert 0.05 < reader.spent_at_most()[1] <= 0.1
+        assert 0.05 < reader.run.spent_at_most()[1] <= 0.1
     prepare_resume(result.ref, from_keywords(budget_usd=1.0), task=PublicGoods(rounds=5))
 
 
@@ -1036,7 +1036,7 @@ def test_a_process_that_is_killed_has_spent_no_more_than_its_run_knows(here):
         time.sleep(0.3)
         (path,) = Path("runs").glob("*.parley")
         with read_run(find_run(path)) as reader:
-            assert len(served.log()) <= reader.spent_at_most()[0] <= most
+            assert len(served.log()) <= reader.run.spent_at_most()[0] <= most
         subprocess.run(
             [sys.executable, "-m", "parley", "resume", path],
             cwd=here,
@@ -1050,7 +1050,7 @@ def test_a_process_that_is_killed_has_spent_no_more_than_its_run_knows(here):
 def test_without_a_bound_nothing_is_written_about_spending(here):
     result, _ = played(repeats=2)
     with read_run(result.ref) as reader:
-        assert reader._row("SELECT spent FROM runs") == (None,)
+        assert reader.snapshot.row("SELECT spent FROM runs") == (None,)
 
 
 def test_who_counts_may_refuse_a_request_and_the_run_drains():

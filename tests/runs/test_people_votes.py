@@ -54,7 +54,7 @@ def vote(ref, choose=lambda place: "yes", name="ann"):
 
 def verdicts(ref):
     with read_run(ref) as reader:
-        return {(each.match, each.seat.key): each for each in reader.people_verdicts()}
+        return {(each.match, each.seat.key): each for each in reader.people.verdicts()}
 
 
 def sources(result):
@@ -313,7 +313,7 @@ def test_an_annotator_sees_the_conversation_and_neither_names_nor_scores(tmp_pat
     with read_run(result.ref) as reader:
         places = list_open_places(reader)
         shown = read_conversation(reader, places[0])
-        (said,) = TranscriptReader(reader, str).read(reader.match(1)).votes
+        (said,) = TranscriptReader(reader, str).read(reader.matches.find(1)).votes
     assert said == "Student (GPT-4): people have not voted yet"
     (turn,) = shown.turns
     assert "thing 0" in turn.question
@@ -393,7 +393,7 @@ def test_counts_that_cannot_be_are_damage(judged, tmp_path, counts):
     with closing(sqlite3.connect(copy)) as connection, connection:
         connection.execute(f"UPDATE people_verdicts SET {counts} WHERE match = 2")
     with read_run(find_run(copy)) as reader, pytest.raises(StoreError, match="match 2"):
-        reader.people_verdicts()
+        reader.people.verdicts()
 
 
 def test_verdicts_are_exported(judged):
@@ -412,7 +412,7 @@ def test_another_run_takes_over_what_people_called_a_success(judged, tmp_path):
     settings = {"stages": 1, "probe": False, "transfer": str(judged.path), "k": 9}
     result = evolve(tmp_path, ["bot/copier"], count=4, evolve=settings)
     with read_run(result.ref) as reader:
-        transferred = reader.read_transferred()
+        transferred = reader.experiences.transferred()
     assert {each.item for each in transferred} == {"q1", "q2", "q3"}
 
 

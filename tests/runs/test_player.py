@@ -28,7 +28,7 @@ from parley.runs.run_context import RunContext
 from parley.runs.scheduler import Scheduler
 from parley.store import find_run, open_store, read_run
 from parley.store.config import Config
-from parley.store.sqlite.run_file import SqliteReader
+from parley.store.sqlite.run_file import SqliteSnapshot
 from parley.tasks.public_goods import PublicGoods
 from parley.testing.server import Server, says, sent
 from tests import games
@@ -497,8 +497,8 @@ def test_a_run_is_read_as_of_one_moment_while_it_is_played(tmp_path):
             result = Result(path)
             assert len(result.matches) in (0, 40)  # planned together
             with read_run(find_run(path)) as reader:
-                assert set(reader.scores_by_match()) == {
-                    m.number for m in reader.matches() if m.state == "done"
+                assert set(reader.scores.by_match()) == {
+                    m.number for m in reader.matches.read() if m.state == "done"
                 }
             looked += 1
 
@@ -867,7 +867,7 @@ def test_a_crew_ends_and_stops_and_passes_on_what_stops_it(more):
 
 
 def test_a_resumed_run_makes_no_query_for_each_match_that_has_ended(tmp_path, monkeypatch):
-    queries, rows = count(), SqliteReader._rows
+    queries, rows = count(), SqliteSnapshot.rows
 
     def counted(self, query, *values):
         next(queries)
@@ -884,7 +884,7 @@ def test_a_resumed_run_makes_no_query_for_each_match_that_has_ended(tmp_path, mo
         assert (ending.state, ending.status) == ("done", "plan_complete")
         return next(queries) - before
 
-    monkeypatch.setattr(SqliteReader, "_rows", counted)
+    monkeypatch.setattr(SqliteSnapshot, "rows", counted)
     assert resumed(40) == resumed(10)
 
 

@@ -41,7 +41,7 @@ def translate(store, **options):
 
 def secret_of(ref):
     with read_run(ref) as reader:
-        return reader.quotation_secret()
+        return reader.run.quotation_secret()
 
 
 def marks_of(ref):
@@ -50,11 +50,11 @@ def marks_of(ref):
         return {
             row.number: {
                 mark
-                for message in reader.messages(row.number)
+                for message in reader.messages.of(row.number)
                 if message["kind"] != "reply"
                 for mark in MARK.findall(message["content"])
             }
-            for row in reader.matches()
+            for row in reader.matches.read()
         }
 
 
@@ -67,8 +67,8 @@ def test_two_runs_with_the_same_seed_differ_in_their_marks_alone(tmp_path):
     told = []
     for ref in refs:
         with read_run(ref) as reader:
-            rows = list(reader.matches())
-            shown = [message for row in rows for message in reader.messages(row.number)]
+            rows = list(reader.matches.read())
+            shown = [message for row in rows for message in reader.messages.of(row.number)]
             plain = [re.sub(r"\[/?[0-9a-f]{12}", "[", str(each["content"])) for each in shown]
             told.append(([row.spec for row in rows], plain))
     assert told[0] == told[1]

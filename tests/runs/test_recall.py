@@ -40,8 +40,8 @@ def evolve(tmp_path, models=("bot/copier",), count=12, **options):
 
 def rows(result):
     with read_run(result.ref) as reader:
-        matches = {match.number: match for match in reader.matches()}
-        return matches, list(reader.read_recalled()), reader.scores_by_match()
+        matches = {match.number: match for match in reader.matches.read()}
+        return matches, list(reader.experiences.recalled()), reader.scores.by_match()
 
 
 def accuracy(result):
@@ -176,7 +176,7 @@ def test_a_model_is_sent_the_demonstrations_where_the_examples_stood(tmp_path):
     assert [each.answer for each in examples] == ["A", "A"]
     assert "round?" in examples[-1].question  # the nearest stands last
     with read_run(result.ref) as reader:
-        sent = {matches[n].stage: reader.calls(n)[0].reply.sent for n in (1, 4)}
+        sent = {matches[n].stage: reader.calls.of(n)[0].reply.sent for n in (1, 4)}
     assert sent[0] is None
     assert sent[1]
 
@@ -246,8 +246,8 @@ def test_a_run_can_begin_with_the_memory_of_another(tmp_path):
     second = evolve(tmp_path, {"m": "bot/student"}, items=others, evolve=settings)
     _, recalled, _ = rows(second)
     with read_run(second.ref) as reader:
-        transferred = reader.read_transferred()
-        matches = {match.number: match for match in reader.matches()}
+        transferred = reader.experiences.transferred()
+        matches = {match.number: match for match in reader.matches.read()}
     assert transferred
     assert {each.item for each in transferred} <= {each.id for each in questions(8)}
     assert all(each.success and each.alias == "m" for each in transferred)
@@ -311,11 +311,11 @@ def test_a_match_shows_what_it_recalls_and_where_that_comes_from(tmp_path):
     row = next(row for row in recalled if row.shown)
     first = row.shown[0]
     with read_run(result.ref) as reader:
-        match = reader.match(row.match)
+        match = reader.matches.find(row.match)
         (seat,) = match.seats
         found = TranscriptReader(reader, str).read(match)
         own = TranscriptReader(reader, str).read_seat(match, seat)
-        said = reader.calls(first.match)[0].reply.content
+        said = reader.calls.of(first.match)[0].reply.content
     source = f"taken from match {first.match}, item {matches[first.match].item} (distance"
     assert found.recalled[0].sources[0].startswith(source)
     assert own[0].speaker.startswith(source)

@@ -36,7 +36,7 @@ def forge(result, folder, statement):
 def test_a_stage_that_the_run_does_not_have_is_damage(played, tmp_path, change):
     ref = forge(played, tmp_path, f"UPDATE matches SET {change} WHERE number = 5")
     with read_run(ref) as reader, pytest.raises(StoreError, match="match 5 is in stage"):
-        list(reader.matches())
+        list(reader.matches.read())
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,10 @@ def test_an_id_of_another_run_neither_replaces_nor_is_held_out(tmp_path):
     settings = {"stages": 2, "transfer": str(first.path), "k": 50, "held_out": 0.5}
     second = evolve(tmp_path, {"m": "bot/student"}, items=questions(8, seed=5), evolve=settings)
     with read_run(second.ref) as reader:
-        transferred = len(reader.read_transferred())
+        transferred = len(reader.experiences.transferred())
         seen = [
-            {each.match for each in row.shown if each.match < 0} for row in reader.read_recalled()
+            {each.match for each in row.shown if each.match < 0}
+            for row in reader.experiences.recalled()
         ]
     assert transferred
     assert all(len(each) == transferred for each in seen)
@@ -111,7 +112,7 @@ def test_an_experience_that_was_never_transferred_is_damage(played, tmp_path):
     facts = '{"shown": [[-9, "student", 0.1]], "k": 2, "dropped": 0, "shuffle": ""}'
     ref = forge(played, tmp_path, f"UPDATE recalled SET shown = '{facts}' WHERE match = 5")
     with read_run(ref) as reader, pytest.raises(StoreError, match="was shown experience 9"):
-        TranscriptReader(reader, str).read_seat(reader.match(5), Seat("student"))
+        TranscriptReader(reader, str).read_seat(reader.matches.find(5), Seat("student"))
 
 
 def test_audit_finds_the_same_item_where_it_is_masked(tmp_path):
@@ -136,4 +137,4 @@ def test_an_experience_without_turns_is_damage(tmp_path):
     change = "UPDATE transferred SET experience = json_set(experience, '$.turns', json('[]'))"
     ref = forge(second, tmp_path, change)
     with read_run(ref) as reader, pytest.raises(StoreError, match="a turn must have a question"):
-        reader.read_transferred()
+        reader.experiences.transferred()

@@ -119,7 +119,7 @@ class RunUnderTest:
         with read_run(self.ref) as reader:
             assert reader.info.state == "done"
             assert reader.info.digest
-            assert reader.spent_at_most()[0] >= self.calls
+            assert reader.run.spent_at_most()[0] >= self.calls
 
 
 @pytest.fixture(scope="module")
@@ -331,7 +331,7 @@ def test_a_match_that_comes_back_for_the_third_time_fails(stage):
     assert [run.start(env=WRONG_KEY).wait() for _ in range(3)] == [1, 1, 1]
     assert run.start().wait() == 0
     with read_run(run.ref) as reader:
-        counts, info = reader.counts(), reader.info
+        counts, info = reader.matches.counts(), reader.info
     assert 0 < counts["failed"] <= CONCURRENCY
     assert counts["done"] + counts["failed"] == 20
     assert (info.state, info.status) == ("stopped", "interrupted")
@@ -374,7 +374,7 @@ def test_no_more_calls_than_allowed_although_workers_die(stage):
     with read_run(run.ref) as reader:
         assert (reader.info.state, reader.info.status) == ("stopped", "budget")
         assert "--max-calls" in reader.info.reason
-        spent = reader.spent_at_most()[0]
+        spent = reader.run.spent_at_most()[0]
     assert run.requests <= spent <= 80
 
     share_again(run, max_calls=spent + 40)
@@ -383,19 +383,19 @@ def test_no_more_calls_than_allowed_although_workers_die(stage):
     first.kill()
     assert second.wait() == 0
     with read_run(run.ref) as reader:
-        assert run.requests <= reader.spent_at_most()[0] <= spent + 40
-        spent = reader.spent_at_most()[0]
+        assert run.requests <= reader.run.spent_at_most()[0] <= spent + 40
+        spent = reader.run.spent_at_most()[0]
 
     before = run.requests
     asyncio.run(resume_run(prepare_resume(run.ref, from_keywords(max_calls=500)), run.ref))
     with read_run(run.ref) as reader:
-        assert reader.spent_at_most()[0] == spent + run.requests - before
+        assert reader.run.spent_at_most()[0] == spent + run.requests - before
     run.check(kills=3)
 
 
 def count_unanswered(run):
     with read_run(run.ref) as reader:
-        return sum(sum(by_role.values()) for by_role in reader.unanswered().values())
+        return sum(sum(by_role.values()) for by_role in reader.run.unanswered().values())
 
 
 def test_requests_without_an_answer_are_counted_over_all_sessions(stage):
@@ -416,7 +416,7 @@ def test_requests_without_an_answer_are_counted_over_all_sessions(stage):
     assert count_unanswered(run) == 7
     run.check(kills=2)  # 7 requests got no answer, and made again
     with read_run(run.ref) as reader:
-        assert run.requests <= reader.spent_at_most()[0]
+        assert run.requests <= reader.run.spent_at_most()[0]
 
 
 REPLY_USD = 0.11  # 110 tokens
@@ -440,14 +440,14 @@ def test_no_more_money_than_allowed_although_workers_die(stage, priced):
     assert [worker.wait() for worker in crew] == [0, 0, 0]
     with read_run(run.ref) as reader:
         assert (reader.info.state, reader.info.status) == ("stopped", "budget")
-        calls, usd = reader.spent_at_most()
+        calls, usd = reader.run.spent_at_most()
     assert run.requests <= calls
     assert run.requests * REPLY_USD <= usd <= 9.0
     share_again(run, budget_usd=40.0)
     assert run.start(lease=1.5).wait() == 0
     run.check(kills=1)
     with read_run(run.ref) as reader:
-        calls, usd = reader.spent_at_most()
+        calls, usd = reader.run.spent_at_most()
     assert run.requests * REPLY_USD <= usd <= 40.0
 
 

@@ -37,8 +37,10 @@ def test_workers_play_what_one_process_plays(postgres_url, tmp_path, plan):
     assert record_of(ref) == record_of(alone)
     assert audit_run(ref).breaches == []
     with read_run(ref) as reader:
-        assert sum(row.ended for row in reader.workers()) == sum(reader.counts().values())
-        assert {row.state for row in reader.workers()} == {"left"}
+        assert sum(row.ended for row in reader.snapshot.workers()) == sum(
+            reader.matches.counts().values()
+        )
+        assert {row.state for row in reader.snapshot.workers()} == {"left"}
 
 
 def test_a_run_with_a_memory_is_the_same_on_workers(postgres_url, tmp_path):
@@ -68,7 +70,7 @@ def test_a_worker_that_leaves_gives_its_matches_back_and_others_finish(postgres_
         stop.stop("interrupted")
         assert (await first).fault == ""
         with read_run(ref) as reader:
-            assert reader.counts().get("running", 0) == 0
+            assert reader.matches.counts().get("running", 0) == 0
             assert reader.info.state == "stopped"  # nobody plays it
             assert reader.info.reason == "no worker plays this run"
 
@@ -83,7 +85,7 @@ def test_a_worker_that_leaves_gives_its_matches_back_and_others_finish(postgres_
 
 def count_ended(ref):
     with read_run(ref) as reader:
-        return reader.counts().get("done", 0)
+        return reader.matches.counts().get("done", 0)
 
 
 def test_a_worker_that_is_stopped_before_it_begins_leaves_at_once(postgres_url):
@@ -91,8 +93,8 @@ def test_a_worker_that_is_stopped_before_it_begins_leaves_at_once(postgres_url):
     stop.stop("interrupted")
     assert asyncio.run(serve(ref, stop_signal=stop)).fault == ""  # and no coroutine is left over
     with read_run(ref) as reader:
-        assert reader.counts() == {}
-        assert reader.workers()[0].state == "left"
+        assert reader.matches.counts() == {}
+        assert reader.snapshot.workers()[0].state == "left"
 
 
 def test_a_worker_that_cannot_begin_frees_the_run(postgres_url, monkeypatch):
@@ -117,7 +119,7 @@ def test_a_stopped_run_goes_on_with_workers_or_alone(postgres_url, tmp_path):
     serve_together(ref)
     with read_run(ref) as reader:
         assert (reader.info.state, reader.info.status) == ("stopped", "budget")
-        assert reader.spent_at_most()[0] <= 100
+        assert reader.run.spent_at_most()[0] <= 100
         assert reader.info.digest
     limit = {"max_calls": 300}
     prepared = prepare_resume(ref, from_limits(limit))
@@ -131,7 +133,7 @@ def test_a_stopped_run_goes_on_with_workers_or_alone(postgres_url, tmp_path):
     )
     serve_together(ref)
     with read_run(ref) as reader:
-        assert 100 < reader.count_replies() <= 300
+        assert 100 < reader.calls.count() <= 300
     prepared = prepare_resume(ref, from_limits({"max_calls": 10_000}))
     asyncio.run(resume_run(prepared, ref))
     found = record_of(ref)
@@ -140,7 +142,7 @@ def test_a_stopped_run_goes_on_with_workers_or_alone(postgres_url, tmp_path):
     assert audit.breaches == []
     again = ["opened", "settings", "sealed"]
     with read_run(ref) as reader:
-        assert [each.kind for each in reader.history()] == ["began", "sealed", *again, *again]
+        assert [each.kind for each in reader.run.history()] == ["began", "sealed", *again, *again]
     assert [each["status"] for each in audit.earlier_seals] == ["budget", "budget"]
 
 
@@ -305,14 +307,14 @@ def test_what_workers_counted_moves_with_the_run(postgres_url, tmp_path):
     store.export_run(ref, path, replace=False, tell=print)
     for each in (ref, open_store(tmp_path).find(str(path))):
         with read_run(each) as reader:
-            assert reader.spent_at_most() == (30, None)
-            assert reader.unanswered() == {"a": {"players": 3}}
+            assert reader.run.spent_at_most() == (30, None)
+            assert reader.run.unanswered() == {"a": {"players": 3}}
     # a process that plays the run alone goes on from there, and workers after it as well
     asyncio.run(resume_run(prepare_resume(ref), ref))
     with read_run(ref) as reader:
-        replies = reader.count_replies()
-        assert reader.spent_at_most() == (30 + replies, None)
-        assert reader.unanswered() == {"a": {"players": 3}}
+        replies = reader.calls.count()
+        assert reader.run.spent_at_most() == (30 + replies, None)
+        assert reader.run.unanswered() == {"a": {"players": 3}}
 
 
 def test_a_run_is_not_sealed_before_its_workers_are_back_after_a_restart_of_the_database():
@@ -336,6 +338,6 @@ def test_a_run_is_not_sealed_before_its_workers_are_back_after_a_restart_of_the_
         asyncio.run(record_late())
         assert shared.seal_shared(ref) == "sealed"
         with read_run(ref) as reader:
-            assert reader.spent_at_most() == (7, None)
+            assert reader.run.spent_at_most() == (7, None)
     finally:
         server.close()

@@ -243,11 +243,11 @@ def test_what_could_be_forged_stands_apart_in_a_run(tmp_path):
     result = parley.run(CodeReview(rounds=1), models, items=items, store=tmp_path)
     assert result.state == "done"
     with read_run(result.ref) as reader:
-        stored = {row["id"]: row["inside"] for row in reader.items()}
+        stored = {row["id"]: row["inside"] for row in reader.run.items()}
         assert stored == {"plain": False, "equality": True, "unknown": False}
         found = {}
-        for match in reader.matches():
-            for seat, scores in reader.scores_of(match.number).items():
+        for match in reader.matches.read():
+            for seat, scores in reader.scores.of(match.number).items():
                 if seat.role == "programmer":
                     pair = (scores.get("pass"), scores.get("pass_unprotected"))
                     found[match.item, match.seats[seat]] = pair

@@ -105,7 +105,7 @@ def test_what_append_returned_for_is_on_disk_when_the_process_is_killed(tmp_path
         child.send_signal(signal.SIGKILL)
         acknowledged = max([50, *map(int, child.stdout.read().split())])
     with SqliteReader(path) as reader:
-        kept = [c.round for c in reader.calls(1)]
+        kept = [c.round for c in reader.calls.of(1)]
         assert reader.info.state == "stopped"
     assert kept == list(range(1, len(kept) + 1))
     assert len(kept) >= acknowledged
@@ -258,7 +258,7 @@ def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(tmp_pat
     acknowledged = int(done.stdout)
     assert 1 <= acknowledged < 200
     with SqliteReader(path) as reader:
-        assert len(reader.calls(1)) == acknowledged
+        assert len(reader.calls.of(1)) == acknowledged
 
 
 async def fill(path):
@@ -502,12 +502,17 @@ DAMAGES = {
 
 def read_all(path):
     with SqliteReader(path) as reader:
-        for read in (reader.items, reader.prices, reader.spent_at_most, reader.unanswered):
+        for read in (
+            reader.run.items,
+            reader.run.prices,
+            reader.run.spent_at_most,
+            reader.run.unanswered,
+        ):
             read()
-        for match in reader.matches():
-            reader.messages(match.number)
-            reader.scores_of(match.number)
-        for read in (reader.scores, reader.notes, reader.usage_by_model):
+        for match in reader.matches.read():
+            reader.messages.of(match.number)
+            reader.scores.of(match.number)
+        for read in (reader.scores.read, reader.notes.read, reader.usage.by_model):
             list(read())
 
 

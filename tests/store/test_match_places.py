@@ -101,15 +101,15 @@ def run_in_database(postgres_url):
 
 def expected(reader, wanted):
     """The numbers that a search should find, from the whole record."""
-    scores = reader.scores_by_match()
+    scores = reader.scores.by_match()
     faults = {
         number: len(list(tries))
         for number, tries in groupby(
-            group_attempts(reader.violations()), key=lambda tries: tries[0].match
+            group_attempts(reader.violations.read()), key=lambda tries: tries[0].match
         )
     }
     found = []
-    for row in reader.matches():
+    for row in reader.matches.read():
         n, is_over = row.number, row.has_ended
         held = [alias for seat, alias in row.seats.items() if wanted.role in ("", seat.role)]
         fits = [
@@ -147,15 +147,15 @@ def expected(reader, wanted):
 
 def walk(reader, wanted):
     """All pages from the first to the last, and back again."""
-    ahead, page = [], reader.find_matches(wanted)
+    ahead, page = [], reader.matches.search(wanted)
     ahead += [page]
     while page.next is not None:
-        page = reader.find_matches(replace(wanted, after=page.next))
+        page = reader.matches.search(replace(wanted, after=page.next))
         ahead.append(page)
     numbers = [each.row.number for page in ahead for each in page.matches]
     back = [[each.row.number for each in page.matches]]
     while page.previous is not None:
-        page = reader.find_matches(replace(wanted, before=page.previous))
+        page = reader.matches.search(replace(wanted, before=page.previous))
         back.append([each.row.number for each in page.matches])
     return numbers, [number for page in reversed(back) for number in page], ahead
 
@@ -205,7 +205,7 @@ def test_sums_of_a_record_are_the_same_in_files_and_databases(path, run_in_datab
         whole = MatchSearch(most=COUNT)
         sums, stored_sums = (
             [(each.row.number, each.violations, each.apart, each.tokens) for each in found.matches]
-            for found in (each.find_matches(whole) for each in (reader, stored))
+            for found in (each.matches.search(whole) for each in (reader, stored))
         )
     assert sums == stored_sums
     assert sums[4] == (5, 1, 1.0, 36)  # two attempts at one reply are one violation
@@ -228,7 +228,7 @@ def test_a_search_uses_the_indexes(path, monkeypatch):
     monkeypatch.setattr(match_places, "FIRST_STEPS", 2)
     with SqliteReader(path) as reader:
         plans = {}
-        run = reader._connection.execute
+        run = reader.snapshot._connection.execute
         for order in ("score", "tokens"):
             metric = "points" if order == "score" else ""
             item = "none" if order == "score" else None
@@ -240,7 +240,7 @@ def test_a_search_uses_the_indexes(path, monkeypatch):
                 return run(query, values)
 
             match_places.PlaceFinder(
-                remember, reader.dialect, wanted, reader.info.identity["seats"]
+                remember, reader.snapshot.dialect, wanted, reader.info.identity["seats"]
             ).find()
             plans[order] = " ".join(
                 row[3]

@@ -156,11 +156,11 @@ def test_every_row_stays_the_same(stores, tmp_path):
     assert all(first.values()), "a table without rows proves nothing"
     assert [row[0] for row in first["calls"]] == list(range(1, len(first["calls"]) + 1))
     with one.read(ref) as before, two.read(there) as after:
-        assert list(after.find_changes()) == []
+        assert list(after.snapshot.find_changes()) == []
         assert before.info.digest == after.info.digest
-        assert list(before.whole_matches()) == list(after.whole_matches())
-        assert before.spent_at_most() == after.spent_at_most()
-        assert before.open_batches() == after.open_batches()
+        assert list(before.whole_matches.read()) == list(after.whole_matches.read())
+        assert before.run.spent_at_most() == after.run.spent_at_most()
+        assert before.batches.open() == after.batches.open()
     assert not back.exists()
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".parley"}
 
@@ -210,7 +210,7 @@ def test_any_value_survives_the_way_through_a_database(postgres_url, tmp_path_fa
     store.export_run(there, folder / "second.parley", False, quiet)
     assert rows_in(folder / "first.parley") == rows_in(folder / "second.parley")
     with store.read(there) as reader:
-        assert list(reader.find_changes()) == []
+        assert list(reader.snapshot.find_changes()) == []
     store.delete(there)
 
 
@@ -277,7 +277,7 @@ def wait_for_replies(store, others, process, wanted):
         assert process.poll() is None, process.communicate()
         for ref in set(store.refs()) - set(others):
             with store.read(ref) as reader:
-                if reader.count_replies() >= wanted:
+                if reader.calls.count() >= wanted:
                     return
         time.sleep(0.02)
     raise AssertionError("the run has not begun")
@@ -303,8 +303,8 @@ def test_a_copy_of_a_run_that_is_played_is_an_interrupted_run(stores, tmp_path):
             assert (info.state, info.status) == ("stopped", "interrupted")
             assert info.reason == "the run was being played when it was copied"
             assert info.digest
-            assert reader.calls(2) == [call()]
-            assert list(reader.find_changes()) == []
+            assert reader.calls.of(2) == [call()]
+            assert list(reader.snapshot.find_changes()) == []
         journal = await two.open(there)
         record = journal.lease(spec(2))
         assert record.call(1, SEAT, 0) == call()
@@ -313,8 +313,8 @@ def test_a_copy_of_a_run_that_is_played_is_an_interrupted_run(stores, tmp_path):
         await journal.set_state("done", "plan_complete", "")
         await journal.close()
         with two.read(there) as reader:
-            assert reader.counts() == {"done": 2}
-            assert list(reader.find_changes()) == []
+            assert reader.matches.counts() == {"done": 2}
+            assert list(reader.snapshot.find_changes()) == []
 
     asyncio.run(main())
 
@@ -331,7 +331,7 @@ def test_a_file_that_is_being_played_can_be_imported(stores, tmp_path):
         await journal.close()
         with two.read(there) as reader:
             assert (reader.info.state, reader.info.status) == ("stopped", "interrupted")
-            assert list(reader.find_changes()) == []
+            assert list(reader.snapshot.find_changes()) == []
 
     asyncio.run(main())
 
@@ -445,7 +445,7 @@ def test_a_recorded_run_moves(target, name, tmp_path):
 
 def assert_same_run(one, two):
     with open_store(one.store).read(one) as before, open_store(two.store).read(two) as after:
-        assert list(before.whole_matches()) == list(after.whole_matches())
+        assert list(before.whole_matches.read()) == list(after.whole_matches.read())
     assert Result(one).data == Result(two).data
     old, new = audit_run(one), audit_run(two)
     assert (old.breaches, old.checked, old.unchecked) == (new.breaches, new.checked, new.unchecked)
@@ -486,7 +486,7 @@ def test_what_a_killed_export_left_is_replaced(place, tmp_path):
 
 def audit_ok(path):
     with open_store().read(find_run(path)) as reader:
-        return list(reader.find_changes()) == []
+        return list(reader.snapshot.find_changes()) == []
 
 
 @pytest.mark.parametrize("stores", ["folder to postgres", "postgres to folder"], indirect=True)
@@ -504,7 +504,7 @@ def test_a_killed_process_leaves_no_run_and_the_next_one_succeeds(stores, tmp_pa
     there = two.import_run(path, quiet)
     assert list(tmp_path.rglob("*.new*")) == []
     with two.read(there) as reader:
-        assert list(reader.find_changes()) == []
+        assert list(reader.snapshot.find_changes()) == []
 
 
 def test_two_processes_do_not_write_the_same_file(place, tmp_path):

@@ -438,11 +438,11 @@ def test_rows_may_be_dropped_after_the_reader_is_closed(fresh_url):
     store = open_store(fresh_url)
     ref = parley.run("public_goods", models=BOTS, repeats=3, store=fresh_url).ref
     with store.read(ref) as reader:
-        rows = reader.matches()
+        rows = reader.matches.read()
         next(rows)
     del rows
     with store.read(ref) as reader:
-        first, second = reader.matches(), reader.scores()  # two streams at a time
+        first, second = reader.matches.read(), reader.scores.read()  # two streams at a time
         assert len(list(zip(first, second, strict=False))) == 3
 
 
@@ -623,7 +623,7 @@ def test_a_process_that_was_taken_over_writes_nothing_more(fresh_url):
 
     asyncio.run(main())
     with store.read(store.find("run")) as reader:
-        assert reader.calls(1) == []
+        assert reader.calls.of(1) == []
 
 
 def test_a_killed_run_resumes_without_one_call_more(fresh_url):
@@ -659,8 +659,8 @@ def test_a_killed_run_resumes_without_one_call_more(fresh_url):
 def recorded(reader):
     return {
         (row.number, found.round, found.seat, found.attempt): found
-        for row in reader.matches()
-        for found in reader.calls(row.number)
+        for row in reader.matches.read()
+        for found in reader.calls.of(row.number)
     }
 
 
@@ -743,13 +743,13 @@ def test_many_runs_share_a_database(fresh_url):
     asyncio.run(main())
     for name, rounds in (("one", 3), ("two", 5)):
         with store.read(store.find(name)) as reader:
-            assert [found.reply.content for found in reader.calls(1)] == [name] * rounds
-            assert reader.count_replies() == rounds
-            assert list(reader.find_changes()) == []
+            assert [found.reply.content for found in reader.calls.of(1)] == [name] * rounds
+            assert reader.calls.count() == rounds
+            assert list(reader.snapshot.find_changes()) == []
     store.delete(store.find("one"))
     with store.read(find_run("two", fresh_url)) as reader:
-        assert reader.count_replies() == 5
-        assert list(reader.find_changes()) == []
+        assert reader.calls.count() == 5
+        assert list(reader.snapshot.find_changes()) == []
 
 
 def test_a_run_that_the_statistics_of_the_server_do_not_know_is_read_as_quickly(fresh_url):

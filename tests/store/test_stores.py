@@ -103,8 +103,8 @@ def test_a_call_reads_back_as_it_was_written(store):
 
     ref = write(store, play)
     with store.read(ref) as reader:
-        assert reader.calls(1) == [full, later]
-        assert list(reader.find_changes()) == []
+        assert reader.calls.of(1) == [full, later]
+        assert list(reader.snapshot.find_changes()) == []
 
 
 def test_many_waiting_appends_share_commits(store):
@@ -138,7 +138,7 @@ def test_a_commit_does_not_wait_longer_once_enough_callers_wait(store, monkeypat
         return journal.ref
 
     with store.read(asyncio.run(main())) as reader:
-        assert len(reader.calls(1)) == CROWD + ENOUGH
+        assert len(reader.calls.of(1)) == CROWD + ENOUGH
 
 
 def test_a_match_ends_once(store):
@@ -173,7 +173,7 @@ def test_a_call_is_recorded_once_and_a_journal_that_failed_takes_nothing_more(st
 
     ref = write(store, play)
     with store.read(ref) as reader:
-        assert reader.calls(1) == [call()]
+        assert reader.calls.of(1) == [call()]
 
 
 def test_values_that_only_sqlite_takes_as_they_are_are_stored_by_both(store):
@@ -193,10 +193,10 @@ def test_values_that_only_sqlite_takes_as_they_are_are_stored_by_both(store):
         await journal.finish(1, replace(ended(), scores={SEAT: {"points": True}}))
 
     with store.read(write(store, play)) as reader:
-        replies = [found.reply for found in reader.calls(1)]
+        replies = [found.reply for found in reader.calls.of(1)]
         assert [reply.content for reply in replies] == texts
         assert [reply.latency for reply in replies] == [0.5, None, 1, 0.25]
-        assert [score.value for score in reader.scores()] == [1]
+        assert [score.value for score in reader.scores.read()] == [1]
 
 
 def test_an_unfinished_match_comes_back_with_what_is_on_record(store):
@@ -223,10 +223,10 @@ def test_an_unfinished_match_comes_back_with_what_is_on_record(store):
 
     ref = asyncio.run(main())
     with store.read(ref) as reader:
-        (message,) = reader.messages(1)
+        (message,) = reader.messages.of(1)
         assert message["content"] == STRANGE
-        assert reader.effects(1) == {(1, 0): (b"request", {"value": STRANGE})}
-        assert list(reader.find_changes()) == []
+        assert reader.effects.of(1) == {(1, 0): (b"request", {"value": STRANGE})}
+        assert list(reader.snapshot.find_changes()) == []
 
 
 def test_a_match_that_restarts_loses_its_record(store):
@@ -245,8 +245,8 @@ def test_a_match_that_restarts_loses_its_record(store):
 
     ref = asyncio.run(main())
     with store.read(ref) as reader:
-        assert reader.calls(1) == [call(content="again")]
-        assert list(reader.find_changes()) == []
+        assert reader.calls.of(1) == [call(content="again")]
+        assert list(reader.snapshot.find_changes()) == []
 
 
 def test_a_run_that_is_being_played_cannot_be_played_or_deleted_by_another_process(store):
@@ -340,55 +340,55 @@ def test_everything_that_is_written_is_read_and_digested(store):
         assert (info.state, info.status, info.planned) == ("done", "plan_complete", 4)
         assert info.config.name == "Renamed"
         assert info.digest
-        found = [(note.match, note.round, note.facts) for note in reader.notes("test.note")]
+        found = [(note.match, note.round, note.facts) for note in reader.notes.read("test.note")]
         assert found == [(n, 2, {"fact": STRANGE}) for n in (1, 2, 3)]
-        assert [note.kind for note in reader.notes_of(2)] == [None, "test.note"]
-        assert len(list(reader.notes())) == 6
-        assert reader.part_results() == [PART]
-        assert reader.counts() == {"done": 3, "failed": 1}
-        assert reader.match(4).reason == STRANGE
-        assert reader.match(5) is None
-        assert [row.number for row in reader.matches()] == [1, 2, 3, 4]
-        assert [score.value for score in reader.scores()] == [0.5, None, 0.5]
-        assert list(reader.scores(metrics=["other"])) == []
-        assert list(reader.scores(metrics=["other", "points"])) == list(reader.scores())
-        assert reader.scores_of(2) == {SEAT: {"points": None}}
-        assert set(reader.scores_by_match()) == {1, 2, 3}
-        assert [row.detail for row in reader.violations()] == [STRANGE] * 3
-        assert [row.match for row in reader.violations(2)] == [2]
+        assert [note.kind for note in reader.notes.of(2)] == [None, "test.note"]
+        assert len(list(reader.notes.read())) == 6
+        assert reader.run.part_results() == [PART]
+        assert reader.matches.counts() == {"done": 3, "failed": 1}
+        assert reader.matches.find(4).reason == STRANGE
+        assert reader.matches.find(5) is None
+        assert [row.number for row in reader.matches.read()] == [1, 2, 3, 4]
+        assert [score.value for score in reader.scores.read()] == [0.5, None, 0.5]
+        assert list(reader.scores.read(metrics=["other"])) == []
+        assert list(reader.scores.read(metrics=["other", "points"])) == list(reader.scores.read())
+        assert reader.scores.of(2) == {SEAT: {"points": None}}
+        assert set(reader.scores.by_match()) == {1, 2, 3}
+        assert [row.detail for row in reader.violations.read()] == [STRANGE] * 3
+        assert [row.match for row in reader.violations.read(2)] == [2]
         wanted = [(n, "players", "a", "hello") for n in (1, 2, 3)]
-        assert list(reader.replies_in(["players"])) == wanted
-        assert [found.match for found in reader.recent_calls(2)] == [3, 2]
-        assert [each.number for each in reader.recorded_matches(1)] == [2, 3]
-        assert [each.shown for each in reader.read_recalled()] == [
+        assert list(reader.calls.replies_in(["players"])) == wanted
+        assert [found.match for found in reader.calls.recent(2)] == [3, 2]
+        assert [each.number for each in reader.messages.recorded_matches(1)] == [2, 3]
+        assert [each.shown for each in reader.experiences.recalled()] == [
             (ShownExperience(1, "players.1", 0.5),)
         ]
-        assert reader.people_verdicts() == [
+        assert reader.people.verdicts() == [
             PeopleVerdict(1, SEAT, 2, 1, 0),
             PeopleVerdict(2, SEAT, None, None, None),
         ]
-        assert reader.read_transferred() == [EXPERIENCE]
-        assert reader.items() == [{"id": "i"}]
-        assert reader.verdict_kinds() == Counter(full=3)
+        assert reader.experiences.transferred() == [EXPERIENCE]
+        assert reader.run.items() == [{"id": "i"}]
+        assert reader.effects.verdict_kinds() == Counter(full=3)
         usage = [(row.model_served, row.calls, row.tokens_in, row.tokens_cached, row.tokens_out)
-                 for row in reader.usage_by_model([1, 6])]  # fmt: skip
+                 for row in reader.usage.by_model([1, 6])]  # fmt: skip
         assert usage == [(None, 1, 5, None, 7), ("m", 2, 10, None, 14)]
-        assert [each.usage.calls for each in reader.usage_by_stage()] == [1, 2]
-        assert [row.calls for row in reader.usage_of_matches([2, 4])[2]] == [1]
-        assert reader.usage_of_matches([2, 4])[4] == []
-        assert reader.models_served() == [("a", None), ("a", "m")]
-        assert reader.names_served() == {"a": ["m"]}
-        assert sum(row.calls for row in reader.usage_by_model()) == 3  # read once, and kept
-        assert reader.unsupported_options() == []
-        assert reader.count_replies() == 3
-        assert reader.spent_at_most() == (7, 0.25)
-        assert reader.unanswered() == {"a": {"players": 2}}
-        assert reader.endpoint_health() == {"a": EndpointRecord(3, 1)}
-        assert reader.prices()[0]["rates"] == [[0, 1, 2, 3]]
-        assert reader.median_latencies() == {}
-        assert reader.orphan_scores() == []
-        assert list(reader.reply_lengths()) == [(n, SEAT, len("hello")) for n in (1, 2, 3)]
-        assert list(reader.find_changes()) == []
+        assert [each.usage.calls for each in reader.usage.by_stage()] == [1, 2]
+        assert [row.calls for row in reader.usage.of_matches([2, 4])[2]] == [1]
+        assert reader.usage.of_matches([2, 4])[4] == []
+        assert reader.usage.models_served() == [("a", None), ("a", "m")]
+        assert reader.usage.names_served() == {"a": ["m"]}
+        assert sum(row.calls for row in reader.usage.by_model()) == 3  # read once, and kept
+        assert reader.usage.unsupported_options() == []
+        assert reader.calls.count() == 3
+        assert reader.run.spent_at_most() == (7, 0.25)
+        assert reader.run.unanswered() == {"a": {"players": 2}}
+        assert reader.run.endpoint_health() == {"a": EndpointRecord(3, 1)}
+        assert reader.run.prices()[0]["rates"] == [[0, 1, 2, 3]]
+        assert reader.usage.median_latencies() == {}
+        assert reader.scores.orphans() == []
+        assert list(reader.usage.reply_lengths()) == [(n, SEAT, len("hello")) for n in (1, 2, 3)]
+        assert list(reader.snapshot.find_changes()) == []
 
 
 def test_the_reason_of_a_match_may_be_any_text(store):
@@ -398,8 +398,8 @@ def test_the_reason_of_a_match_may_be_any_text(store):
         await journal.finish(1, Outcome("aborted", STRANGE, {SEAT: {"points": 1.0}}, 1, [], []))
 
     with store.read(write(store, play)) as reader:
-        assert reader.match(1).reason == STRANGE
-        assert list(reader.find_changes()) == []
+        assert reader.matches.find(1).reason == STRANGE
+        assert list(reader.snapshot.find_changes()) == []
 
 
 def test_the_time_of_devices_is_added_up(store):
@@ -416,8 +416,8 @@ def test_the_time_of_devices_is_added_up(store):
         await journal.set_state("done", "plan_complete", "")
 
     with store.read(write(store, play)) as reader:
-        assert reader.device_times() == [DeviceTime("a", setup, 2, 0.5, 4, 6, untimed=1)]
-        assert list(reader.find_changes()) == []
+        assert reader.usage.device_times() == [DeviceTime("a", setup, 2, 0.5, 4, 6, untimed=1)]
+        assert list(reader.snapshot.find_changes()) == []
 
 
 def test_batches_are_recorded_and_those_without_a_reply_stay_open(store):
@@ -437,8 +437,8 @@ def test_batches_are_recorded_and_those_without_a_reply_stay_open(store):
     ref = write(store, play)
     sent = batch._replace(state="sent", provider_id="batch-1")
     with store.read(ref) as reader:
-        assert reader.batches() == [sent, batch._replace(number=2, state="dropped")]
-        assert reader.open_batches() == [OpenBatch(sent, requests[1:])]
+        assert reader.batches.read() == [sent, batch._replace(number=2, state="dropped")]
+        assert reader.batches.open() == [OpenBatch(sent, requests[1:])]
 
     async def resume():
         journal = await store.open(ref)
@@ -447,9 +447,9 @@ def test_batches_are_recorded_and_those_without_a_reply_stay_open(store):
 
     asyncio.run(resume())
     with store.read(ref) as reader:
-        assert reader.batches()[0].state == "ended"
-        assert [each.requests for each in reader.open_batches()] == [requests[2:]]
-        assert list(reader.find_changes()) == []
+        assert reader.batches.read()[0].state == "ended"
+        assert [each.requests for each in reader.batches.open()] == [requests[2:]]
+        assert list(reader.snapshot.find_changes()) == []
 
 
 def test_names_are_sorted_by_code_points(store):
@@ -479,14 +479,14 @@ def test_names_are_sorted_by_code_points(store):
         return journal.ref
 
     with store.read(asyncio.run(main())) as reader:
-        served = reader.models_served()
+        served = reader.usage.models_served()
         assert served == sorted(served)
         assert len(served) == 20
-        rows = [(row.alias, row.seat.key, row.model_served) for row in reader.usage_by_model()]
+        rows = [(row.alias, row.seat.key, row.model_served) for row in reader.usage.by_model()]
         assert rows == sorted(rows)
-        order = [found.seat.key for found in reader.calls(1)]
+        order = [found.seat.key for found in reader.calls.of(1)]
         assert order == sorted(order)
-        assert list(reader.find_changes()) == []
+        assert list(reader.snapshot.find_changes()) == []
 
 
 def test_a_change_of_the_record_is_found(store, place):
@@ -500,7 +500,7 @@ def test_a_change_of_the_record_is_found(store, place):
     ):
         tamper(place, ref, statement)
         with store.read(ref) as reader:
-            assert any(said in fault.detail for fault in reader.find_changes()), statement
+            assert any(said in fault.detail for fault in reader.snapshot.find_changes()), statement
     with pytest.raises(StoreError, match="was changed after it was recorded") as refused:
         asyncio.run(store.open(ref))
     kind = "database" if "://" in place else "file"
@@ -526,11 +526,11 @@ def tamper(place, ref, statement):
 
 def read_all(store, ref):
     with store.read(ref) as reader:
-        reader.spent_at_most()
-        for match in reader.matches():
-            reader.messages(match.number)
-            reader.scores_of(match.number)
-        for read in (reader.scores, reader.notes, reader.usage_by_model):
+        reader.run.spent_at_most()
+        for match in reader.matches.read():
+            reader.messages.of(match.number)
+            reader.scores.of(match.number)
+        for read in (reader.scores.read, reader.notes.read, reader.usage.by_model):
             list(read())
 
 
@@ -568,11 +568,11 @@ def test_a_rejudged_match_is_copied(store):
     )
     ref = write(store, copied=[copied])
     with store.read(ref) as reader:
-        assert reader.calls(1) == [call(content=STRANGE)]
-        assert reader.count_replies() == 0
-        assert reader.effects(1) == {(1, 0): (b"request", [1])}
-        assert reader.people_verdicts() == [PeopleVerdict(1, SEAT, 1, 0, 0)]
-        assert list(reader.find_changes()) == []
+        assert reader.calls.of(1) == [call(content=STRANGE)]
+        assert reader.calls.count() == 0
+        assert reader.effects.of(1) == {(1, 0): (b"request", [1])}
+        assert reader.people.verdicts() == [PeopleVerdict(1, SEAT, 1, 0, 0)]
+        assert list(reader.snapshot.find_changes()) == []
 
 
 def test_a_change_is_noticed_once_and_so_is_a_deleted_run(store):
@@ -700,14 +700,14 @@ def test_the_same_run_is_the_same_on_both_stores(tmp_path, postgres_url):
         assert audit.breaches == []
         assert audit.checked["replay"] == 2
         with open_store(place).read(result.ref) as reader:
-            matches = [replace(row, began=None, ended=None) for row in reader.matches()]
+            matches = [replace(row, began=None, ended=None) for row in reader.matches.read()]
             calls = [
                 (found.round, found.seat, found.attempt, found.view_digest, found.reply.content)
                 for row in matches
-                for found in reader.calls(row.number)
+                for found in reader.calls.of(row.number)
             ]
-            messages = [reader.messages(row.number) for row in matches]
-            scores = list(reader.scores())
+            messages = [reader.messages.of(row.number) for row in matches]
+            scores = list(reader.scores.read())
         data = {key: result.data[key] for key in ("results", "pairs", "ranks", "violations")}
         found.append(
             (

@@ -298,8 +298,8 @@ def test_a_run_ranks_planted_strengths_and_gives_the_papers_tables(result):
 def test_all_pairs_begin_with_the_same_idioms_in_both_orders(result):
     with read_run(result.ref) as reader:
         starts = {}
-        for match in reader.matches():
-            (note,) = reader.notes_of(match.number)
+        for match in reader.matches.read():
+            (note,) = reader.notes.of(match.number)
             starts.setdefault(match.block, set()).add(note.facts["chain"][0])
     assert len(starts) == 30
     assert {len(found) for found in starts.values()} == {1}
@@ -322,8 +322,8 @@ def test_a_short_list_of_starts_is_gone_through_before_any_comes_again(tmp_path)
     )
     with read_run(done.ref) as reader:
         starts = {
-            match.block: reader.notes_of(match.number)[0].facts["chain"][0]
-            for match in reader.matches()
+            match.block: reader.notes.of(match.number)[0].facts["chain"][0]
+            for match in reader.matches.read()
         }
     assert len({starts[str(n)] for n in (1, 2, 3)}) == 3  # three of the five can be followed
     assert [starts[str(n)] for n in (1, 2, 3)] == [starts[str(n)] for n in (4, 5, 6)]

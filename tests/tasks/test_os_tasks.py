@@ -214,7 +214,7 @@ def test_a_pattern_that_takes_too_long_is_a_wrong_answer_and_on_record(impatient
     }
     assert means == {"long": 0.0, "right": 1.0}
     (said,) = [
-        note.facts["fault"] for note in read_run(result.ref).notes() if "fault" in note.facts
+        note.facts["fault"] for note in read_run(result.ref).notes.read() if "fault" in note.facts
     ]
     assert said.startswith("the pattern of item hard could not be matched")
     began = time.monotonic()
@@ -409,7 +409,7 @@ def test_one_experience_replaces_the_worked_example_in_evolve(tmp_path):
         "os_tasks", ["bot/solver"], items=items, store=tmp_path, plan="evolve", evolve=settings
     )
     with read_run(result.ref) as reader:
-        shown = list(reader.read_recalled())
+        shown = list(reader.experiences.recalled())
     assert [(each.k, len(each.shown)) for each in shown] == [(1, 1)] * len(items)
 
 
@@ -427,8 +427,8 @@ def test_a_match_becomes_an_experience_only_by_the_metric_that_it_has(tmp_path, 
         "os_tasks", ["bot/solver"], items=items, store=tmp_path, plan="evolve", evolve=settings
     )
     with read_run(result.ref) as reader:
-        names = {match.number: match.item for match in reader.matches()}
-        shown = {names[e.match] for row in reader.read_recalled() for e in row.shown}
+        names = {match.number: match.item for match in reader.matches.read()}
+        shown = {names[e.match] for row in reader.experiences.recalled() for e in row.shown}
     assert shown == {wanted}
 
 
@@ -445,6 +445,6 @@ def test_a_stopped_run_goes_on_in_the_same_machine(tmp_path):
     (row,) = [row for row in done.data["results"] if row["metric"] == "success"]
     assert row["mean"] == 1
     with read_run(done.ref) as reader:
-        outputs = [result.get("output") for _, result in reader.effects(1).values()]
-        assert reader.count_replies() == 3
+        outputs = [result.get("output") for _, result in reader.effects.of(1).values()]
+        assert reader.calls.count() == 3
     assert "3 in /srv/in\n" in outputs

@@ -161,7 +161,7 @@ def outputs(visit):
 def check_agreement(ref, found, number):
     """Turns, scores, faults, notes and votes are the same everywhere."""
     with read_run(ref) as reader:
-        transcript = TranscriptReader(reader, str).read(reader.match(number))
+        transcript = TranscriptReader(reader, str).read(reader.matches.find(number))
         metrics = map(parse_metric, reader.info.identity["metrics"])
         digits = {each.name: each.digits for each in metrics}
     replies = [turn for turn in transcript.turns if turn.kind == "reply"]

@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 
 import parley
-from parley.store.sqlite.run_file import SqliteReader
+from parley.store.sqlite.run_file import SqliteSnapshot
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +60,13 @@ def test_links_lead_through_all_pages_and_back(run, visit, query, sizes):
 
 
 def test_a_longer_page_needs_no_more_queries(ask, monkeypatch):
-    asked, read = [], SqliteReader._rows
+    asked, read = [], SqliteSnapshot.rows
 
     def count(reader, query, *values):
         asked.append(query)
         return read(reader, query, *values)
 
-    monkeypatch.setattr(SqliteReader, "_rows", count)
+    monkeypatch.setattr(SqliteSnapshot, "rows", count)
     needed = {}
     for query in ("", "?after=70~70"):
         asked.clear()

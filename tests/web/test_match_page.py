@@ -114,7 +114,7 @@ def test_long_texts_are_folded_and_bounded(run, ask, monkeypatch):
 @pytest.mark.parametrize("seat", ["translator", "proofreader", "judge.1"])
 def test_the_view_of_a_seat_is_exactly_what_it_saw(judged, ask, seat):
     with read_run(judged.ref) as reader:
-        views, _ = rebuild_views(reader.whole_match(reader.match(1)))
+        views, _ = rebuild_views(reader.whole_matches.of(reader.matches.find(1)))
     wanted = [as_message(turn)["content"].strip() for turn in views[seat].turns]
     assert texts(ask(judged, 1, f"?seat={seat}")) == wanted
 

@@ -389,7 +389,9 @@ def test_two_people_play_two_matches_from_python(tmp_path, capsys):
         assert not re.search(r"\b(ann|bob|free-rider|human|bot)\b", text)
     assert "Thank you for playing" in logs["ann"][-1]
     with read_run(find_run("last", str(tmp_path))) as reader:
-        matches = [(seats_of(each), reader.scores_of(each.number)) for each in reader.matches()]
+        matches = [
+            (seats_of(each), reader.scores.of(each.number)) for each in reader.matches.read()
+        ]
     for alias, log in logs.items():
         shown = re.findall(r"<li>Match \d: <bdi>payoff ([\d.]+)[^<]*</bdi></li>", log[-1])
         own = [scores[seats[alias]]["payoff"] for seats, scores in matches]

@@ -122,7 +122,7 @@ def test_no_name_score_or_run_reaches_the_browser(task, tmp_path):
         info = reader.info
         words = {info.id, str(tmp_path), *info.config.models}
         words |= {str(each["model"]) for each in info.config.models.values()}
-        words |= {name for names in reader.names_served().values() for name in names}
+        words |= {name for names in reader.usage.names_served().values() for name in names}
     scores = {side.score for pair in pairs.values() for side in (pair.a, pair.b)}
     words |= {f"{score:.3f}" for score in scores if score % 1}
     for answer in seen:

@@ -51,8 +51,8 @@ def collect_conversations(
             for role, panel in config.instruments.items()
         }
         rule = [identity["rule"], identity["version"], identity["prompts"], config.params, panels]
-        items = {str(item["id"]): item for item in reader.items()}
-        ended = [match for match in reader.matches() if match.has_ended]
+        items = {str(item["id"]): item for item in reader.run.items()}
+        ended = [match for match in reader.matches.read() if match.has_ended]
         shown = choose_main_stage(config.evolve, {(match.stage, match.arm) for match in ended})
         played = {
             match.number: match.item
@@ -61,7 +61,7 @@ def collect_conversations(
             and match.item is not None
             and (shown is None or shown.includes(match.stage, match.arm))
         }
-        for score in reader.scores():
+        for score in reader.scores.read():
             if (
                 score.metric == metric
                 and score.value is not None

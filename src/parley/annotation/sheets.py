@@ -194,8 +194,8 @@ def make_sheet(number: int, pair: ConversationPair, refs: Mapping[str, RunRef]) 
         sheet = format_of_runs([runs[side.run] for side in (pair.a, pair.b)])
         for side in (pair.a, pair.b):
             reader = runs[side.run]
-            items = {str(item["id"]): item for item in reader.items()}
-            match = reader.match(side.match)
+            items = {str(item["id"]): item for item in reader.run.items()}
+            match = reader.matches.find(side.match)
             if pair.item not in items or match is None:
                 raise StoreError(
                     f"{reader.info.ref.location} no longer has the conversations that were "
@@ -205,7 +205,7 @@ def make_sheet(number: int, pair: ConversationPair, refs: Mapping[str, RunRef]) 
                 item = sheet.write_item(items[pair.item])
             # When rejudged, a match may end earlier: people see only what was judged.
             last = match.rounds or 0
-            calls = [call for call in reader.calls(side.match) if call.round <= last]
+            calls = [call for call in reader.calls.of(side.match) if call.round <= last]
             masked = mask_calls(calls)
             with errors_of_sheet(reader, side.match):
                 sides.append(sheet.write_exchanges(masked))

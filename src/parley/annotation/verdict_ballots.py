@@ -91,12 +91,12 @@ class VerdictVoter(Voter[Place]):
                 f"{self.name} has not voted on match {number}, so there is no vote to change"
             )
         for place in own:
-            check_is_open(self.reader.people_verdicts(number), place, self.run)
+            check_is_open(self.reader.people.verdicts(number), place, self.run)
         return own
 
     def parse_place(self, text: str) -> Place | None:
         number, _, key = text.partition(".")
-        asked = self.reader.people_verdicts(match) if (match := parse_number(number)) else []
+        asked = self.reader.people.verdicts(match) if (match := parse_number(number)) else []
         places = {each.seat.key: (each.match, each.seat) for each in asked}
         return places.get(key)
 
@@ -129,22 +129,22 @@ def asks_people(reader: RunReader) -> bool:
 
 def list_open_places(reader: RunReader) -> list[Place]:
     """The conversations that a run waits for, or may be voted on again, until it goes on."""
-    return [(each.match, each.seat) for each in reader.people_verdicts() if each.is_open]
+    return [(each.match, each.seat) for each in reader.people.verdicts() if each.is_open]
 
 
 def read_conversation(reader: RunReader, place: Place) -> JudgedConversation:
     """One seat's conversation as people judge it: as it would be shown as an experience, with what
     the seat says of itself masked."""
     number, seat = place
-    match = reader.match(number)
-    recorded = next(reader.recorded_matches(number - 1, number), None)
+    match = reader.matches.find(number)
+    recorded = next(reader.messages.recorded_matches(number - 1, number), None)
     found = None if recorded is None else collect_interactions(recorded).get(seat.key)
     if match is None or found is None:
         raise StoreError(
             f"{reader.info.ref.location} asks for votes on {seat} in match {number}, but this "
             "match has no such conversation: the file is damaged"
         )
-    mask = make_annotator_mask(reader.calls(number))
+    mask = make_annotator_mask(reader.calls.of(number))
     turns = tuple(turn._replace(answer=mask.hide(turn.answer)) for turn in found.turns)
     return JudgedConversation(number, seat, found.opening, turns)
 
@@ -185,7 +185,7 @@ def cast_verdict(
             f"a vote must be {', '.join(VERDICT_CHOICES[:-1])} or unsure, not {choice!r}"
         )
     who, (match, seat) = normalise_name(name), place
-    check_is_open(reader.people_verdicts(match), place, reader.info.id)
+    check_is_open(reader.people.verdicts(match), place, reader.info.id)
     with votes.transaction():
         by = votes.votes(reader.info.id).get(place, {})
         before = next(
@@ -236,10 +236,10 @@ def check_is_open(asked: Sequence[PeopleVerdict], place: Place, run: str) -> Non
 def summarise_verdicts(reader: RunReader, votes: VerdictVotes) -> dict[str, Any]:
     """How the votes on a run stand, as data (schema parley.verdicts/1). Votes that a stage has used
     are counted as the run recorded them."""
-    stages = {match.number: match.stage for match in reader.matches()}
+    stages = {match.number: match.stage for match in reader.matches.read()}
     by_stage: dict[int, list[PeopleVerdict]] = {}
     waiting, several, unanimous = 0, 0, 0
-    for asked in reader.people_verdicts():
+    for asked in reader.people.verdicts():
         place = asked.match, asked.seat
         given = votes.get(place, {})
         said = count_verdict(*place, given) if asked.is_open and given else asked

@@ -163,8 +163,8 @@ class AuditRun:
         self.recalled = self._open_memories()
         self.foreign = list_foreign_names(reader)
         self.roster = roster_of(reader.info.config)
-        self.items = {str(item["id"]): item for item in reader.items()}
-        self._quotation_secret = reader.quotation_secret() if self.prepared else ""
+        self.items = {str(item["id"]): item for item in reader.run.items()}
+        self._quotation_secret = reader.run.quotation_secret() if self.prepared else ""
         self.replies = self.found = self.matches = self.unfinished = self.shells = 0
         self._task_words: tuple[str | None, str] | None = None  # of the last item
 
@@ -245,13 +245,13 @@ class AuditRun:
                 f"the run's digest is {info.digest or 'missing'}, but --digest "
                 f"gives {given}: {self.explain_other_digest(given)}",
             )
-        for fault in self.reader.find_changes():
+        for fault in self.reader.snapshot.find_changes():
             self.add_breach("digest", fault.match, fault.detail)
-        self.checked["digest"] += sum(self.reader.counts().values())
+        self.checked["digest"] += sum(self.reader.matches.counts().values())
         own = parts_of_task(type(self.prepared.task)) if self.prepared else ()
         # a result of the installed task is computed from the record wherever it is shown
         computed = {qualified_name(part, info.identity["task"]) for part in own}
-        parts = self.reader.part_results()
+        parts = self.reader.run.part_results()
         for part in parts:
             if not is_part_of_task(part):
                 self.add_breach(
@@ -290,7 +290,7 @@ class AuditRun:
 
     async def check_matches(self) -> None:
         """Make the checks that need only one match, for all matches."""
-        for whole in self.reader.whole_matches():
+        for whole in self.reader.whole_matches.read():
             await self.check_match(whole)
 
     async def check_match(self, whole: WholeMatch) -> None:
@@ -357,7 +357,7 @@ class AuditRun:
         if self.recalled is not None:
             for at, detail in self.recalled.find_vote_faults(reader):
                 self.add_breach("votes", at, detail)
-            self.checked["votes"] += len(reader.people_verdicts())
+            self.checked["votes"] += len(reader.people.verdicts())
         why = "the run is not finished" if reader.info.state != "done" else ""
         if config.plan == "race":
             why = "in a race, the plan decides which models play, and the plan was checked"
@@ -377,12 +377,14 @@ class AuditRun:
         """What is not balanced within a stage of an arm, in the order of their first matches."""
         config, roles = self.reader.info.config, self.reader.info.identity["roles"]
         rotating = config.plan in ROTATING
-        shared = self.reader.stages_with_shared_tables() if rotating else set()
+        shared = self.reader.matches.stages_with_shared_tables() if rotating else set()
         found = {
             stage: list(find_imbalance(config, roles, seatings, rotating and stage not in shared))
-            for stage, seatings in groupby(self.reader.count_seatings(), attrgetter("stage", "arm"))
+            for stage, seatings in groupby(
+                self.reader.matches.count_seatings(), attrgetter("stage", "arm")
+            )
         }
-        faults = (fault for stage in self.reader.stages() for fault in found[stage])
+        faults = (fault for stage in self.reader.matches.stages() for fault in found[stage])
         return list(dict.fromkeys(faults))
 
     def list_cautions(self) -> Iterator[str]:
@@ -392,7 +394,7 @@ class AuditRun:
             yield (
                 f"{plural(left, 'unfinished match was', 'unfinished matches were')} not replayed"
             )
-        if programs := sum(reader.verdict_kinds().values()):
+        if programs := sum(reader.effects.verdict_kinds().values()):
             yield (
                 f"verdicts on {plural(programs, 'program')} were not verified: the audit does not "
                 f"run programs again"
@@ -415,7 +417,9 @@ class AuditRun:
                 f"this run rejudges {config.rejudged.run}: the replies of contestants come from "
                 "that run, so audit that run, too"
             )
-        yield from describe_left_out([LeftOut(**each) for each in reader.unsupported_options()])
+        yield from describe_left_out(
+            [LeftOut(**each) for each in reader.usage.unsupported_options()]
+        )
         if reader.info.identity.get("runs_code") and config.sandbox == "none":
             yield (
                 "UNSAFE: model-written code ran without a sandbox, so a program could have "
@@ -426,7 +430,7 @@ class AuditRun:
 def list_reopenings(reader: RunReader) -> Iterator[str]:
     """Each end after which the run was opened again, and the settings that were changed then, also
     after it was killed."""
-    history = reader.history()
+    history = reader.run.history()
     for number, (last, opened) in enumerate(pairwise(history), 1):
         if opened.kind != "opened":
             continue
@@ -471,7 +475,7 @@ def list_masked(reader: RunReader) -> list[dict[str, Any]]:
             "seat": fault.seat.key,
             "masked": fault.detail,
         }
-        for fault in reader.violations()
+        for fault in reader.violations.read()
         if fault.kind == "identity"
     ]
 
@@ -497,7 +501,7 @@ def wrong_stop_status(reader: RunReader, status: str | None) -> Iterator[str]:
             "the run has the status `budget` (stopped by a limit), but no limit on calls or cost "
             "was set, and its plan is not finished"
         )
-    elif marked == WAITING and not any(each.is_open for each in reader.people_verdicts()):
+    elif marked == WAITING and not any(each.is_open for each in reader.people.verdicts()):
         yield "the run is marked as waiting for votes, but no match waits for a vote"
     elif marked == "budget" and status not in ("budget", None):
         yield f"the run has the status `budget`, but its plan ends with the status `{status}`"
@@ -513,7 +517,7 @@ def find_unplanned(prepared: Prepared, reader: RunReader) -> Iterator[str]:
     """Matches that the configuration does not plan, missing matches, and a wrong stop status."""
     replay, faults, missing = PlanReplay(prepared.plan, reader), list[str](), 0
     try:
-        for match, planned in replay.compare(reader.matches()):
+        for match, planned in replay.compare(reader.matches.read()):
             if match is None:
                 missing += 1
             else:
@@ -531,7 +535,7 @@ def find_unplanned(prepared: Prepared, reader: RunReader) -> Iterator[str]:
     yield from faults
     if reader.info.state == "done" and missing:
         yield f"{plural(missing, 'planned match is', 'planned matches are')} missing"
-    if strangers := reader.orphan_scores():
+    if strangers := reader.scores.orphans():
         listed = ", ".join(map(str, strangers))
         yield f"the record has scores for matches that it does not contain: {listed}"
 

@@ -102,11 +102,11 @@ class OpeningWords:
         unlike = same & (words[order[1:]] != words[order[:-1]])
         unequal = self._unequal | set(places[order[1:][unlike]].tolist())
         found: dict[tuple[str, int, str], dict[str, list[int]]] = {}
-        for match in reader.matches() if unequal else ():
+        for match in reader.matches.read() if unequal else ():
             keys = [seat.key for seat in match.seats]
             wanted = [key for key in keys if self._place(match, key) in unequal]
             if wanted:
-                told = collect_opening_words(reader.messages(match.number), keys)
+                told = collect_opening_words(reader.messages.of(match.number), keys)
                 for seat in wanted:
                     if seat in told:
                         by_words = found.setdefault((match.block, match.repeat, seat), {})

@@ -24,7 +24,7 @@ def audit_for_report(
         return AuditSummary(skipped="the report was made without an audit")
     try:
         with read_run(ref) as reader:
-            calls = reader.count_replies()
+            calls = reader.calls.count()
         if wanted is None and calls > MOST_CALLS:
             return AuditSummary(
                 skipped=f"the run has {plural(calls, 'call')}, and a report audits runs of up to "

@@ -79,7 +79,7 @@ def words_of_task(reader: RunReader) -> str:
             config.task,
             config.params,
             list(reader.info.identity["roles"]),
-            reader.items(),
+            reader.run.items(),
             reader.info.identity["texts"],
         )
     ).lower()
@@ -92,7 +92,7 @@ def names_of_models(reader: RunReader) -> set[str]:
     asked = {
         name.rstrip("/").rpartition("/")[2] for family, _, name in models if family not in kinds
     }
-    served = {name for names in reader.names_served().values() for name in names}
+    served = {name for names in reader.usage.names_served().values() for name in names}
     return {name for name in asked | served if len(name) >= 4}
 
 

@@ -17,7 +17,7 @@ class PlanReplay:
 
     def __init__(self, plan: Plan, reader: RunReader) -> None:
         self._plan = plan
-        ended = NumberSet(reader.ended_matches())
+        ended = NumberSet(reader.matches.ended())
         self._finished = FinishedOnRecord(ended, lambda: nullcontext(reader))
         self.end: Done | None = None  # how the plan ends, if it does
 

@@ -30,19 +30,21 @@ class RecallCheck:
         self._builder.load(reader)
         self._roles = {role for rules in self._builder.rules.values() for role in rules}
         self._rows: dict[int, list[Recalled]] = {}
-        for row in reader.read_recalled():
+        for row in reader.experiences.recalled():
             self._rows.setdefault(row.match, []).append(row)
         self._recalling = {
-            (match.stage, match.arm) for match in reader.matches() if match.number in self._rows
+            (match.stage, match.arm)
+            for match in reader.matches.read()
+            if match.number in self._rows
         }
         self._memories: dict[tuple[MemoryOwner, int], tuple[str, set[tuple[int, str]]]] = {}
 
     def find_vote_faults(self, reader: RunReader) -> Iterator[tuple[int, str]]:
         """Verdicts of people that cannot be, and matches that lacked one when the next stage began,
         each with the match."""
-        matches = {match.number: match for match in reader.matches()}
+        matches = {match.number: match for match in reader.matches.read()}
         planned = arms_by_stage(spec for stage in self._stages for spec in stage)
-        for said in reader.people_verdicts():
+        for said in reader.people.verdicts():
             match = matches.get(said.match)
             arms = self._builder.judged_by_people.get((said.match, said.seat), set())
             if match is None or not arms & planned.get(match.stage + 1, set()):

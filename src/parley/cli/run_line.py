@@ -12,7 +12,7 @@ def describe_run(ref: RunRef) -> str:
     """A run in one line: what was played, and how far it has come."""
     try:
         with read_run(ref) as reader:
-            info, counts = reader.info, reader.counts()
+            info, counts = reader.info, reader.matches.counts()
     except StoreError as wrong:
         return str(wrong)
     name = f" {info.config.name!r}" if info.config.name else ""

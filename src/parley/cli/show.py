@@ -196,7 +196,7 @@ def print_part(
 def print_match(ref: RunRef, number: int, seat: str | None, as_json: bool) -> None:
     """Print the transcript of a match on stdout."""
     with read_run(ref) as reader:
-        match = reader.match(number)
+        match = reader.matches.find(number)
         if match is None:
             raise UsageError(
                 f"{reader.info.id} has no match {number}: give a number from 1 to "
@@ -223,7 +223,7 @@ def print_matches(ref: RunRef, run: str, wanted: MatchFilter, form: str, as_json
     """Print a list of matches on stdout, and the command that shows one of them on stderr."""
     with read_run(ref) as reader:
         found = list_matches(reader, wanted)
-        counts, info = reader.counts(), reader.info
+        counts, info = reader.matches.counts(), reader.info
         roles = [name for name, kind in info.identity["roles"].items() if kind == "contestant"]
     if as_json:
         data = [each.to_dict() for each in found]

@@ -221,7 +221,7 @@ def prepare_resume(
             refuse_unpriced(prices)
             refuse_unknown_past(reader, prices)
             refuse_spent(reader, prices, changes.get("budget_usd"))
-        items, recorded = reader.items(), Recorded.of(reader) if config.rejudged else None
+        items, recorded = reader.run.items(), Recorded.of(reader) if config.rejudged else None
         identity_then = reader.info.identity
     # new model options come from the user, not from the file
     anew = model_options or {}
@@ -293,7 +293,7 @@ def prepare_to_read(ref: RunRef, task: type[Task] | str | None = None) -> Prepar
     """Prepare a run for checking its record, without participants, keys and prices. `task` is the
     class of a task that is not installed, or its file."""
     with read_run(ref) as reader:
-        config, items = reader.info.config, reader.items()
+        config, items = reader.info.config, reader.run.items()
         recorded = Recorded.of(reader) if config.rejudged else None
     kind = task if isinstance(task, type) else task_to_read(config.task, task)
     rule = kind.from_params(config.params)
@@ -615,7 +615,7 @@ def refuse_unknown_past(reader: RunReader, prices: Prices) -> None:
     """Refuse a budget in USD if the cost so far is unknown."""
     # requests of open batches are reserved as soon as their matches go on
     so_far = total_cost(cost_rows(reader, prices, with_open_batches=False))
-    if reader.spent_at_most()[1] is None and so_far.usd is None:
+    if reader.run.spent_at_most()[1] is None and so_far.usd is None:
         raise UsageError(
             f"the cost of {reader.info.id} so far is unknown, because an endpoint did not count "
             "all tokens or may have billed requests without a reply: remove --budget-usd, or "
@@ -626,7 +626,7 @@ def refuse_unknown_past(reader: RunReader, prices: Prices) -> None:
 def refuse_spent(reader: RunReader, prices: Prices, budget_usd: float | None) -> None:
     """Refuse a new budget that is lower than the cost so far."""
     spent = max(
-        reader.spent_at_most()[1] or 0.0, total_cost(cost_rows(reader, prices)).at_least or 0.0
+        reader.run.spent_at_most()[1] or 0.0, total_cost(cost_rows(reader, prices)).at_least or 0.0
     )
     if budget_usd is not None and budget_usd < spent and reader.info.state != "done":
         raise UsageError(
@@ -637,7 +637,7 @@ def refuse_spent(reader: RunReader, prices: Prices, budget_usd: float | None) ->
 
 def refuse_spent_calls(reader: RunReader, max_calls: int) -> None:
     """Refuse a limit that is lower than the number of calls so far."""
-    calls, _ = reader.spent_at_most()
+    calls, _ = reader.run.spent_at_most()
     if max_calls < calls and reader.info.state != "done":
         raise UsageError(
             f"--max-calls {max_calls} is too low, because the limit covers the whole run and "
@@ -652,7 +652,7 @@ def refuse_fewer_blocks(reader: RunReader, max_blocks: int) -> None:
             "--max-blocks only works for runs that were started with --until-stable or --plan "
             "race: remove --max-blocks"
         )
-    if max_blocks < (played := len({match.block for match in reader.matches()})):
+    if max_blocks < (played := len({match.block for match in reader.matches.read()})):
         raise UsageError(
             f"--max-blocks {max_blocks} is too low, because the run already has "
             f"{plural(played, 'block')}: give a larger number"

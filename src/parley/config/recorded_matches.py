@@ -38,7 +38,7 @@ class Recorded:
         """All matches of a run with recorded matches."""
         return cls(
             reader.info.ref,
-            FixedPlan([match.spec for match in reader.matches()]),
+            FixedPlan([match.spec for match in reader.matches.read()]),
             facts_on_record(reader),
         )
 
@@ -74,8 +74,8 @@ def copied_matches(ref: RunRef, prepared: Prepared) -> Iterator[CopiedMatch]:
     with read_run(ref) as reader:
         for spec in specs:
             record = recorded_match(reader, spec.number, config)
-            scores = reader.scores_of(spec.number)
-            people = [each for each in reader.people_verdicts(spec.number) if not each.is_open]
+            scores = reader.scores.of(spec.number)
+            people = [each for each in reader.people.verdicts(spec.number) if not each.is_open]
             item = prepared.items.get(spec.item or "")
             words = partial(collect_task_words, prepared.task, item, prepared.prompts)
             names, judge = NameFinder(roster, words), config.rejudged.run
@@ -105,8 +105,8 @@ def recorded_match(reader: RunReader, number: int, config: Config) -> MemoryReco
     """The record of a match that is judged again, without the replies of the roles that are asked
     now."""
     record = MemoryRecord()
-    for call in reader.calls(number):
+    for call in reader.calls.of(number):
         if not config.is_live_role(call.seat.role):
             record.calls[call.round, call.seat, call.attempt] = call
-    record.effects = reader.effects(number)
+    record.effects = reader.effects.of(number)
     return record

@@ -83,7 +83,7 @@ def describe_fairness(
     ]
     revealed = [[each.alias, str(each.attempts)] for each in violations if each.kind == IDENTITY]
     wanted = {(each.alias, each.kind): min(each.attempts, EXAMPLES) for each in violations}
-    examples = find_examples(reader.violations(), wanted)
+    examples = find_examples(reader.violations.read(), wanted)
     checks = [list_cells(check) for check in audit.checks]
     header = ["model", "kind", "violations", "attempts"]
     return Fairness(

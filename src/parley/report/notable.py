@@ -47,7 +47,7 @@ class MatchChoice:
         """The matches, one after the other."""
         matches = TranscriptReader(reader, make_secret_filter(), PriceList().find)
         for number, reason in self.reasons.items():
-            if row := reader.match(number):
+            if row := reader.matches.find(number):
                 yield NotableMatch(reason, matches.read(row))
 
 
@@ -67,14 +67,14 @@ def parse_match_limit(given: str | int) -> int | None:
 
 def choose_matches(result: RunResult, reader: RunReader, limit: int | None) -> MatchChoice:
     """The notable matches; if `limit` allows more, the others by number."""
-    every = sum(reader.counts().values())
+    every = sum(reader.matches.counts().values())
     if limit == 0:
         return MatchChoice(all=every)
     chosen, aborted = choose_notable(result, reader)
     if limit is not None:
         chosen = dict(list(chosen.items())[:limit])
         if len(chosen) < limit:
-            for each in reader.matches():
+            for each in reader.matches.read():
                 if len(chosen) == limit:
                     break
                 chosen.setdefault(each.number, "" if each.state == "done" else each.state)
@@ -94,7 +94,7 @@ def choose_notable(result: RunResult, reader: RunReader) -> tuple[dict[int, str]
     farthest: tuple[float, int, str] | None = None
     worst: dict[str, tuple[float, int, str]] = {}  # by role, of the model with the best mean
     leading = sorted({row.metric for row in usual.values()})
-    for score in reader.scores(metrics=leading) if leading else ():
+    for score in reader.scores.read(metrics=leading) if leading else ():
         row = usual.get((score.seat.role, score.alias))
         if row is None or score.metric != row.metric or score.unscored:
             continue
@@ -115,9 +115,9 @@ def choose_notable(result: RunResult, reader: RunReader) -> tuple[dict[int, str]
         add_reason(chosen, farthest[1], f"farthest from a mean: {farthest[2]}")
     for _, number, said in worst.values():
         add_reason(chosen, number, f"worst match of the model with the best mean: {said}")
-    counts = reader.counts()
+    counts = reader.matches.counts()
     aborted = sum(counts.get(state, 0) for state in ABORTED)
-    left = (match for match in reader.matches() if match.state in ABORTED)
+    left = (match for match in reader.matches.read() if match.state in ABORTED)
     for match in islice(left, min(aborted, MOST_ABORTED)):
         chosen[match.number] = f"{match.state}: {match.reason or 'no reason on record'}"
     return chosen, aborted

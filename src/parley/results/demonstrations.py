@@ -34,7 +34,7 @@ def describe_recalled(reader: RunReader, match: MatchRow) -> Iterator[RecalledIn
     """What each seat of a match was shown from earlier matches."""
     lessons = recalls_lessons(reader, match)
     noun = "lesson" if lessons else "experience"
-    for row in reader.read_recalled(match.number):
+    for row in reader.experiences.recalled(match.number):
         own, seat = row.k - len(row.shown), Seat.of(row.seat)
         words = [plural(len(row.shown), noun)]
         if row.dropped:
@@ -46,7 +46,7 @@ def describe_recalled(reader: RunReader, match: MatchRow) -> Iterator[RecalledIn
         elif own > 0 and not lessons:
             words.append(f"shown after up to {plural(own, 'example')} from the task itself")
         sources = (
-            describe_shown(each, reader.match(each.match) if each.match > 0 else None)
+            describe_shown(each, reader.matches.find(each.match) if each.match > 0 else None)
             for each in row.shown
         )
         yield RecalledInWords(f"{seat} ({match.seats[seat]}): {', '.join(words)}", tuple(sources))
@@ -64,11 +64,11 @@ def read_demonstrations(
     reader: RunReader, recalled: Recalled
 ) -> Iterator[tuple[ShownExperience, MatchRow | None, str]]:
     """Every experience that a seat was shown, in order, with its match and its text."""
-    match = reader.match(recalled.match)
+    match = reader.matches.find(recalled.match)
     lessons = match is not None and recalls_lessons(reader, match)
     feedback = read_feedback(reader) if lessons else FeedbackOnRecord()
     transferred = (
-        reader.read_transferred() if any(each.match < 0 for each in recalled.shown) else []
+        reader.experiences.transferred() if any(each.match < 0 for each in recalled.shown) else []
     )
     for shown in recalled.shown:
         if shown.match < 0:
@@ -83,13 +83,13 @@ def read_demonstrations(
             continue
         if lessons:
             words = feedback.lesson(shown.match, Seat.of(shown.seat))
-            yield shown, reader.match(shown.match), words
+            yield shown, reader.matches.find(shown.match), words
             continue
         turns: tuple[Example, ...] = ()
-        for played in reader.recorded_matches(shown.match - 1, shown.match):
+        for played in reader.messages.recorded_matches(shown.match - 1, shown.match):
             interaction = collect_interactions(played).get(shown.seat)
             turns = interaction.turns if interaction is not None else ()
-        yield shown, reader.match(shown.match), format_turns(turns)
+        yield shown, reader.matches.find(shown.match), format_turns(turns)
 
 
 def format_turns(turns: Sequence[Example]) -> str:

@@ -109,10 +109,12 @@ def collect_evolve_plays(run: RunScores, settings: EvolveSettings) -> EvolvePlay
         name: find_success_rules(metrics, run.roles, arm, task)
         for name, arm in settings.arms.items()
     }
-    played = len(run.every_match) == sum(run.reader.counts().values())
-    listed = run.every_match if played else run.reader.matches()  # failed matches count as well
+    played = len(run.every_match) == sum(run.reader.matches.counts().values())
+    listed = (
+        run.every_match if played else run.reader.matches.read()
+    )  # failed matches count as well
     matches = {match.number: match for match in listed}
-    items = {str(item["id"]): item for item in run.reader.items()}
+    items = {str(item["id"]): item for item in run.reader.run.items()}
     # without items, the block identifies the game
     known = {match.block: items.get(match.block, {}) for match in matches.values()}
     field = run.identity.get("stratum", "subject")
@@ -231,10 +233,10 @@ def count_shown(
     numbers = ItemNumbers()
     own_number = {name: numbers.number(name, describe_item(item)) for name, item in items.items()}
     number_of = {match.number: own_number[match.block] for match in matches.values()}
-    for at, each in enumerate(run.reader.read_transferred(), 1):
+    for at, each in enumerate(run.reader.experiences.transferred(), 1):
         number_of[-at] = numbers.number(each.item, each.cue, foreign=True)
     seats: dict[str, Seat] = {}
-    for row in run.reader.read_recalled():
+    for row in run.reader.experiences.recalled():
         match = matches.get(row.match)
         if match is None or not match.has_ended or match.stage == 0:
             continue  # the standard stage recalls nothing; the audit checks this

@@ -31,8 +31,8 @@ def list_judged_matches(reader: RunReader) -> Iterator[JudgedMatch]:
         return
     metrics = [parse_metric(each) for each in identity["metrics"]]
     roles = [role for role, kind in identity["roles"].items() if kind == "contestant"]
-    verdicts, scores = read_feedback(reader).verdicts, reader.scores_by_match()
-    arms = {match.number: match.arm.removesuffix(PROBE) for match in reader.matches()}
+    verdicts, scores = read_feedback(reader).verdicts, reader.scores.by_match()
+    arms = {match.number: match.arm.removesuffix(PROBE) for match in reader.matches.read()}
     for name, arm in config.evolve.arms.items():
         if arm.feedback == "truth":
             continue

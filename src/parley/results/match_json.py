@@ -48,20 +48,20 @@ def describe_record(whole: WholeMatch, verdicts: Iterable[PeopleVerdict]) -> dic
 def describe_all_matches(reader: RunReader) -> list[dict[str, Any]]:
     """Every match of a run."""
     people: dict[int, list[PeopleVerdict]] = {}
-    for said in reader.people_verdicts():
+    for said in reader.people.verdicts():
         people.setdefault(said.match, []).append(said)
     return [
         describe_record(whole, people.get(whole.match.number, ()))
-        for whole in reader.whole_matches()
+        for whole in reader.whole_matches.read()
     ]
 
 
 def describe_match(reader: RunReader, match: MatchRow) -> dict[str, Any]:
     """One match with replies by round, and with what each seat read and what it was shown."""
-    whole = reader.whole_match(match)
+    whole = reader.whole_matches.of(match)
     views, _ = rebuild_views(whole)
-    facts = describe_record(whole, reader.people_verdicts(match.number)) | {
-        "recalled": list(map(describe_recalled_row, reader.read_recalled(match.number))),
+    facts = describe_record(whole, reader.people.verdicts(match.number)) | {
+        "recalled": list(map(describe_recalled_row, reader.experiences.recalled(match.number))),
         "rounds": describe_rounds(whole.calls),
         "views": {seat: [as_message(turn) for turn in view.turns] for seat, view in views.items()},
     }

@@ -86,7 +86,7 @@ def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
     metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
     if wanted.model is not None and wanted.model not in known:
         raise unknown_name("model", wanted.model, known)
-    rows = list(reader.matches())
+    rows = list(reader.matches.read())
     items = {row.item for row in rows if row.item is not None}
     if wanted.item is not None and wanted.item not in items:
         if not items:
@@ -95,8 +95,8 @@ def list_matches(reader: RunReader, wanted: MatchFilter) -> list[ListedMatch]:
                 "remove --item"
             )
         raise unknown_name("item", wanted.item, items)
-    scores = reader.scores_by_match()
-    faults = Counter(tries[0].match for tries in group_attempts(reader.violations()))
+    scores = reader.scores.by_match()
+    faults = Counter(tries[0].match for tries in group_attempts(reader.violations.read()))
     found = []
     for row in rows:
         if (

@@ -39,7 +39,7 @@ def find_identical_repeats(
         return {}, None
     numbers = {match.number for match in played}
     tracker, digests, kept = RepeatTracker(), list[bytes](), dict[bytes, bytes]()
-    for whole in reader.whole_matches():
+    for whole in reader.whole_matches.read():
         match = whole.match
         if match.number not in numbers:
             continue
@@ -108,7 +108,7 @@ def may_be_deterministic(
     """A quick check, which rules out most runs: whether contestants gave the same replies in enough
     matches on one item."""
     said: list[tuple[int, MatchRow]] = []  # a digest of the item and the replies of each match
-    replies = groupby(reader.replies_in(roles), lambda row: row[0])
+    replies = groupby(reader.calls.replies_in(roles), lambda row: row[0])
     number, rows = next(replies, (None, iter(())))
     for match in played:
         while number is not None and number < match.number:

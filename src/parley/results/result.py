@@ -405,7 +405,7 @@ def collect_head(run: RunScores) -> ResultHead:
         digits={name: metric.digits for name, metric in run.metrics.items()},
         leading={role: name for role in run.roles if (name := run.ranking_metric(role))},
         violations=count_violations(reader),
-        left_out=tuple(LeftOut(**each) for each in reader.unsupported_options()),
+        left_out=tuple(LeftOut(**each) for each in reader.usage.unsupported_options()),
         ranks=run.ranks,
         programs=count_programs(reader),
         identical=run.identical,

@@ -31,7 +31,7 @@ NAMED = 8  # models or batches that are named at most
 
 def collect_run_facts(reader: RunReader) -> RunFacts:
     """The `run` object of results and of `parley ls`."""
-    info, config, counts = reader.info, reader.info.config, reader.counts()
+    info, config, counts = reader.info, reader.info.config, reader.matches.counts()
     return RunFacts(
         id=info.id,
         name=config.name or None,
@@ -63,7 +63,7 @@ def format_time(at: float) -> str:
 
 def count_workers(reader: RunReader) -> RunWorkers | None:
     """How many workers play a run, and how many have left or died."""
-    states = Counter(worker.state for worker in reader.workers())
+    states = Counter(worker.state for worker in reader.snapshot.workers())
     if not states:
         return None
     return RunWorkers(*(states[state] for state in ("alive", "left", "dead")))
@@ -85,7 +85,7 @@ def list_earlier_seals(reader: RunReader) -> list[Seal]:
             each.facts["status"],
             each.facts["matches"],
         )
-        for each, after in pairwise(reader.history())
+        for each, after in pairwise(reader.run.history())
         if each.kind == "sealed" and after.kind == "opened"
     ]
 
@@ -107,7 +107,7 @@ def unfinished_models(reader: RunReader) -> tuple[Unfinished, ...]:
     if reader.info.state not in ("stopped", "failed"):
         return ()
     planned, ended = Counter[str](), Counter[str]()
-    for match in reader.matches():
+    for match in reader.matches.read():
         aliases = set(match.seats.values())
         planned.update(aliases)
         ended.update(aliases if match.has_ended else ())
@@ -132,7 +132,7 @@ def list_open_batches(reader: RunReader) -> list[BatchAtProvider]:
     """The batches whose replies are not on record."""
     return [
         BatchAtProvider(batch.number, batch.alias, len(requests), batch.provider_id)
-        for batch, requests in reader.batches_at_providers()
+        for batch, requests in reader.batches.at_providers()
     ]
 
 
@@ -170,7 +170,7 @@ def group_attempts(found: Iterable[ViolationRow]) -> list[list[ViolationRow]]:
 def count_violations(reader: RunReader) -> tuple[ViolationCount, ...]:
     """Violations by model and kind, with the number of attempts."""
     violations, attempts = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for _, rows in groupby(reader.violations(), lambda each: each.match):
+    for _, rows in groupby(reader.violations.read(), lambda each: each.match):
         for tries in group_attempts(rows):
             violations[tries[0].alias, tries[0].kind] += 1
             attempts[tries[0].alias, tries[0].kind] += len(tries)
@@ -195,5 +195,5 @@ def count_programs(reader: RunReader) -> Programs | None:
     runs no programs."""
     if not reader.info.identity.get("runs_code"):
         return None
-    found = reader.verdict_kinds()
+    found = reader.effects.verdict_kinds()
     return Programs(found.total(), found["inside"], found["none"])

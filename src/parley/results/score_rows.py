@@ -22,7 +22,7 @@ Cells = Counter[tuple[str, str]]  # by alias and role
 
 def make_score_rows(run: RunScores) -> tuple[ScoreRow, ...]:
     """Every model in every role and metric: mean, interval, n, missing scores, signature."""
-    served, order = run.reader.names_served(), list(run.metrics)
+    served, order = run.reader.usage.names_served(), list(run.metrics)
     faults, defaulted = count_faults(run)
     found = estimates.compute_cells(run.tallies, run.bounds, run.method, run.same)
     without = count_missing_by_failure(run)
@@ -84,7 +84,7 @@ def count_faults(run: RunScores) -> tuple[Cells, Cells]:
     """Violations, and the matches that count in which the task's default replaced a reply that
     could not be read."""
     faults, defaulted = Cells(), Cells()
-    for number, rows in groupby(run.reader.violations(), lambda each: each.match):
+    for number, rows in groupby(run.reader.violations.read(), lambda each: each.match):
         match = run.match_by_number.get(number)
         if run.main_stage is not None and match is None:
             continue
@@ -102,10 +102,10 @@ def count_faults(run: RunScores) -> tuple[Cells, Cells]:
 def count_missing_by_failure(run: RunScores) -> Counter[tuple[str, str, str]]:
     """By alias, role and metric, the scores that are missing because a match failed; none with
     sequential stopping."""
-    is_whole = run.config.stop is not None or not run.reader.counts().get("failed")
+    is_whole = run.config.stop is not None or not run.reader.matches.counts().get("failed")
     seats = [
         (alias, seat.role)
-        for match in (() if is_whole else run.reader.matches())
+        for match in (() if is_whole else run.reader.matches.read())
         if match.state == "failed"
         and (run.main_stage is None or run.main_stage.includes(match.stage, match.arm))
         for seat, alias in match.seats.items()

@@ -59,11 +59,11 @@ class RunScores:
                 "this run stopped depending on its scores, so only anytime-valid intervals "
                 f"are valid: leave out the interval method {method!r}"
             )
-        planned = list(reader.matches())
+        planned = list(reader.matches.read())
         self.blocks = list(dict.fromkeys(match.block for match in planned))  # by number
         broken = {match.block for match in planned if stops and not match.has_ended}
         self.every_match = [m for m in planned if m.has_ended and m.block not in broken]
-        self.every_score = read_score_table(reader.scores(), self.blocks, self.every_match)
+        self.every_score = read_score_table(reader.scores.read(), self.blocks, self.every_match)
         self.main_stage = choose_main_stage(
             self.config.evolve, {(match.stage, match.arm) for match in self.every_match}
         )
@@ -110,7 +110,7 @@ class RunScores:
 
     def notes(self, kind: type[N]) -> Iterator[tuple[MatchRow, N]]:
         """The notes of one kind in matches that count, by match, as the type that was written."""
-        for row in self.reader.notes(kind.kind):
+        for row in self.reader.notes.read(kind.kind):
             match = self.match_by_number.get(row.match)
             if match is None:
                 continue
@@ -162,7 +162,7 @@ class RunScores:
         stop = self.config.stop
         if stop is None:
             return None
-        population = len(self.reader.items()) if stop.target == "these_items" else None
+        population = len(self.reader.run.items()) if stop.target == "these_items" else None
         repeats = {match.number: match.repeat for match in self.matches}
         metrics, roles = list(self.metrics.values()), len(self.roles)
         found = {}

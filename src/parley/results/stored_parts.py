@@ -23,7 +23,7 @@ def find_stored_parts(
 ) -> dict[str, StoredPart]:
     """The stored results of parts that this class of the task does not bring, by their names, or by
     TASK.PART if a name is taken."""
-    task, kept = reader.info.identity["task"], reader.part_results()
+    task, kept = reader.info.identity["task"], reader.run.part_results()
     own = {qualified_name(part, task) for part in parts_of_task(kind)}
     rest = [each for each in kept if is_part_of_task(each) and each.name not in own]
     short = [stored.name.rpartition(".")[2] for stored in rest]

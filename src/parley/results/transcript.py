@@ -99,7 +99,7 @@ class TranscriptReader:
 
     @cached_property
     def items(self) -> dict[str, dict[str, Any]]:
-        return {str(each["id"]): each for each in self.reader.items()}
+        return {str(each["id"]): each for each in self.reader.run.items()}
 
     @cached_property
     def roles(self) -> Mapping[str, str]:
@@ -117,7 +117,7 @@ class TranscriptReader:
     def read(self, match: MatchRow) -> Transcript:
         """Everything on record for one match."""
         reader = self.reader
-        whole = reader.whole_match(match)
+        whole = reader.whole_matches.of(match)
         item = {} if match.item is None else mask_data(self.items.get(match.item, {}), self.mask)
         notes = whole.notes
         turns = list(list_turns(whole, self.roles, self.prices, self.mask))
@@ -142,7 +142,7 @@ class TranscriptReader:
             tuple(rounds),
             scores,
             by_round,
-            tuple(describe_votes(match, reader.people_verdicts(match.number))),
+            tuple(describe_votes(match, reader.people.verdicts(match.number))),
         )
 
     def _write_headline(self, whole: WholeMatch, scored: Sequence[ListedSeat]) -> MatchHeadline:
@@ -162,12 +162,12 @@ class TranscriptReader:
     def read_seat(self, match: MatchRow, seat: Seat) -> tuple[MatchTurn, ...]:
         """Everything that one seat read and wrote, in order and unshortened."""
         reader, found = self.reader, list[MatchTurn]()
-        for recalled in reader.read_recalled(match.number):
+        for recalled in reader.experiences.recalled(match.number):
             if recalled.seat == seat.key:
                 for shown, source, words in read_demonstrations(reader, recalled):
                     text = self.mask(words)
                     found.append(MatchTurn(0, "tell", describe_shown(shown, source), text, text))
-        views, _ = rebuild_views(reader.whole_match(match))
+        views, _ = rebuild_views(reader.whole_matches.of(match))
         for turn in views[seat.key].turns:
             text = self.mask(text_of(turn.content))
             if turn.role == "user":

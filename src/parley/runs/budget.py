@@ -426,11 +426,11 @@ class Budget:
 
 def find_spent(prepared: Prepared, reader: RunReader) -> SpentBefore:
     """What a run may have spent so far; money only if it has a limit in USD."""
-    calls, usd = reader.spent_at_most()
+    calls, usd = reader.run.spent_at_most()
     if prepared.config.budget_usd is not None:
         # requests of open batches are reserved again as soon as their matches go on
         opened = {
-            each.place: each.usd for batch in reader.open_batches() for each in batch.requests
+            each.place: each.usd for batch in reader.batches.open() for each in batch.requests
         }
         usd = max(
             (usd or 0.0) - sum(opened.values()),

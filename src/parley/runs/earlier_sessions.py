@@ -42,14 +42,14 @@ class EarlierSessions:
     def read(cls, reader: RunReader, prepared: Prepared) -> EarlierSessions:
         """What is on record of a run that is resumed."""
         return cls(
-            reader.quotation_secret(),
+            reader.run.quotation_secret(),
             find_spent(prepared, reader),
-            reader.spent_at_most()[0],
-            reader.count_replies(),
-            reader.unanswered(),
-            reader.endpoint_health(),
-            reader.batches(),
-            reader.open_batches(),
-            NumberSet(reader.ended_matches()),
+            reader.run.spent_at_most()[0],
+            reader.calls.count(),
+            reader.run.unanswered(),
+            reader.run.endpoint_health(),
+            reader.batches.read(),
+            reader.batches.open(),
+            NumberSet(reader.matches.ended()),
             track_repeats(reader),
         )

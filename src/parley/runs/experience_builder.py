@@ -119,17 +119,17 @@ class ExperienceBuilder:
     def load(self, reader: RunReader, last: int = LAST_NUMBER) -> None:
         """Read the matches up to number `last` that no earlier call has read. All of them must have
         ended, if matches are read again later."""
-        scores = reader.scores_by_match(self._last_read + 1, last)
+        scores = reader.scores.by_match(self._last_read + 1, last)
         if not self._last_read:
-            for number, each in enumerate(reader.read_transferred(), 1):
+            for number, each in enumerate(reader.experiences.transferred(), 1):
                 self._add(replace(each, match=-number, item=self._own_name(each)), each.arm)
         if not all(number in self._specs for number in scores):
-            self._specs = {match.number: match.spec for match in reader.matches()}
+            self._specs = {match.number: match.spec for match in reader.matches.read()}
         self._feedback = read_feedback(reader)
         waiting, self._awaiting = self._awaiting, []
         for one in waiting:  # people may have voted since
             self._remember(*one)
-        for match in reader.recorded_matches(self._last_read, last):
+        for match in reader.messages.recorded_matches(self._last_read, last):
             self._last_read = match.number
             if match.number in scores:
                 self._load_match(match, self._specs[match.number], scores[match.number])

@@ -335,7 +335,7 @@ def make_match(
     record, secret = None, NO_SECRET
     if prepared.source is not None:
         with read_run(prepared.source) as reader:
-            secret = reader.quotation_secret()
+            secret = reader.run.quotation_secret()
             record = recorded_match(reader, spec.number, prepared.config)
     seated: dict[Seat, Participant] = {}
     for seat, alias in spec.seats.items():

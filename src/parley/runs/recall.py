@@ -155,7 +155,7 @@ class Recaller:
         is on record for some of its matches."""
         with read_run(self._journal.ref) as reader:
             self._builder.load(reader, first - 1)
-            found = reader.read_recalled(min(wanted), max(wanted))
+            found = reader.experiences.recalled(min(wanted), max(wanted))
             rows = [each for each in found if each.match in wanted]
         return {(each.match, each.seat): each for each in rows}
 

@@ -70,7 +70,7 @@ def prepare_judging(
         config = config_with_judges(reader, experiment, task, seed)
         check_models(config.live_models, experiment.allowed.with_keys_at(keys_at_trusted_hosts()))
         judges = seat_instruments(task, instruments_of_task(config))
-        matches = [match.spec for match in reader.matches() if match.has_ended]
+        matches = [match.spec for match in reader.matches.read() if match.has_ended]
         if not matches:
             raise UsageError(
                 f"{reader.info.id} has no finished match, so there is nothing to judge"
@@ -86,7 +86,7 @@ def prepare_judging(
         )
         recorded = Recorded(ref, plan, facts_on_record(reader))
         prepared = prepare_rejudge(
-            config, task, reader.items(), recorded, experiment.functions, need_keys
+            config, task, reader.run.items(), recorded, experiment.functions, need_keys
         )
         return replace(
             prepared,
@@ -228,7 +228,7 @@ def rejudge_cautions(reader: RunReader, prepared: Prepared, matches: int) -> lis
         f"judging {plural(matches, 'match', 'matches')} of {reader.info.id} again; contestants are "
         "not called"
     ]
-    if left := sum(reader.counts().values()) - matches:
+    if left := sum(reader.matches.counts().values()) - matches:
         found.append(
             f"{plural(left, 'unfinished match is', 'unfinished matches are')} left "
             "out, because only finished matches can be judged again"

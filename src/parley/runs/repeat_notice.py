@@ -53,13 +53,13 @@ class RepeatNotice:
 def track_repeats(reader: RunReader) -> RepeatTracker:
     """The matches on record that have ended, as far as they are needed."""
     tracker = RepeatTracker()
-    for match in reader.matches():
+    for match in reader.matches.read():
         if tracker.is_deterministic or not is_undecided(tracker):
             break
         if match.has_ended:
             lines = (
                 Line(each["sender"], each["audience"], each["content"])
-                for each in reader.messages(match.number)
+                for each in reader.messages.of(match.number)
                 if each["content"] is not None
             )
             add_match(tracker, match, lines)

@@ -107,7 +107,7 @@ def round_up(usd: float) -> str:
 
 def describe_uncounted(reader: RunReader, prices: Prices, spent: float) -> str:
     """The notice for endpoints that counted no tokens: what was reserved counts as spent."""
-    rows = [row for row in reader.usage_by_model() if row.counted < row.calls]
+    rows = [row for row in reader.usage.by_model() if row.counted < row.calls]
     rows = [row for row in rows if (price := prices.of(row.alias)) is not None and not price.free]
     if not rows:
         return ""

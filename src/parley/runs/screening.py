@@ -67,7 +67,7 @@ async def screen_and_play(
 
 def spent_by(reader: RunReader) -> tuple[int, float]:
     """The calls and the money that a run has spent so far."""
-    calls, usd = reader.spent_at_most()
+    calls, usd = reader.run.spent_at_most()
     return calls, max(
         usd or 0.0,
         total_cost(cost_rows(reader, prices_of(reader, PriceList().find))).at_least or 0.0,
@@ -152,9 +152,9 @@ def any_right(ref: RunRef, screening: ScreeningTarget | None) -> bool:
 def items_answered_right(reader: RunReader, metric: str, theta: float) -> tuple[int, list[str]]:
     """How many items were screened, and those that all models answered correctly."""
     items: dict[str, list[MatchSpec]] = {}
-    for match in reader.matches():
+    for match in reader.matches.read():
         items.setdefault(match.block, []).append(match.spec)
-    scores = reader.scores_by_match()
+    scores = reader.scores.by_match()
     asked = {
         item: specs for item, specs in items.items() if all(each.number in scores for each in specs)
     }

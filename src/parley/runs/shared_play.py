@@ -171,7 +171,7 @@ class SharedRunFollower:
         """Follow the run until its end is on record."""
         self.progress.location = self.ref.location
         with read_run(self.ref) as reader:
-            counts = reader.counts()
+            counts = reader.matches.counts()
             self.progress.begin(sum(counts.get(state, 0) for state in ENDED))
         for caution in self.prepared.cautions:
             self.progress.notify(caution)

@@ -290,7 +290,7 @@ def collect_scores(reader: RunReader, metrics: Mapping[str, Mapping[str, Any]]) 
     """Scores by role and model, block and match. Seats that only complete a match are left out, and
     scores are mirrored so that higher is better."""
     found: dict[tuple[str, str], dict[str, dict[int, list[float]]]] = {}
-    for score in reader.scores():
+    for score in reader.scores.read():
         metric = metrics.get(score.seat.role)
         if (
             metric is None

@@ -108,14 +108,14 @@ class SpendingRecorder:
         with read_run(self._journal.ref) as reader:
             found = find_used_prices(prepared, reader)
             if found and self._budget is not None and self._budget.most_usd is not None:
-                spent = reader.spent_at_most()[1] or 0.0
+                spent = reader.run.spent_at_most()[1] or 0.0
                 self._progress.notify(describe_uncounted(reader, prepared.prices, spent))
             return found
 
 
 def find_used_prices(prepared: Prepared, reader: RunReader) -> Sequence[Mapping[str, Any]] | None:
     """The prices of the models that a run has called; None if all models are free."""
-    return None if is_all_free(prepared) else prepared.prices.used(reader.models_served())
+    return None if is_all_free(prepared) else prepared.prices.used(reader.usage.models_served())
 
 
 def is_all_free(prepared: Prepared) -> bool:

@@ -44,7 +44,7 @@ def make_new_run(prepared: Prepared, store: Store) -> NewRun:
     if prepared.source is None:
         return run
     with read_run(prepared.source) as reader:  # what is copied was read between its marks
-        return replace(run, quotation_secret=reader.quotation_secret())
+        return replace(run, quotation_secret=reader.run.quotation_secret())
 
 
 async def play_new_run(

@@ -40,7 +40,7 @@ def memory_at_end(run: str, store: Store, prepared: Prepared, setting: str) -> l
             )
     builder = ExperienceBuilder(other, {name: arm})
     with read_run(ref) as reader:
-        last = max((match.stage for match in reader.matches()), default=0)
+        last = max((match.stage for match in reader.matches.read()), default=0)
         builder.load(reader)
     roles = set(contestant_roles(prepared.task)) & set(builder.rules[name])
     if not roles:

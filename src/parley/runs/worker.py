@@ -126,7 +126,7 @@ async def serve_run(
         )
         try:
             with read_run(ref) as reader:
-                earlier = EarlierSessions(reader.quotation_secret(), session.spent_before)
+                earlier = EarlierSessions(reader.run.quotation_secret(), session.spent_before)
             player = WorkerPlayer(prepared, session, earlier, context, sandbox, retrievers)
             return await player.play(most)
         finally:
@@ -145,7 +145,7 @@ class FinishedInStore:
     def scores_between(self, first: int, last: int) -> Mapping[int, Marks]:
         def read() -> Mapping[int, Marks]:
             with read_run(self._ref) as reader:
-                return reader.scores_by_match(first, last)
+                return reader.scores.by_match(first, last)
 
         return self._session.wait_for_store(read)
 

@@ -32,13 +32,13 @@ class FeedbackOnRecord:
 def read_feedback(reader: RunReader) -> FeedbackOnRecord:
     """Read all verdicts and lessons of a run."""
     found = FeedbackOnRecord()
-    for row in reader.notes(CriticVerdict.kind):
+    for row in reader.notes.read(CriticVerdict.kind):
         verdict = CriticVerdict.from_facts(row.facts)
         found.verdicts[row.match, verdict.seat, verdict.by] = verdict.success
-    for said in reader.people_verdicts():
+    for said in reader.people.verdicts():
         if not said.is_open:
             found.verdicts[said.match, said.seat, PEOPLE] = said.success
-    for row in reader.notes(Lesson.kind):
+    for row in reader.notes.read(Lesson.kind):
         lesson = Lesson.from_facts(row.facts)
         found.lessons[row.match, lesson.seat] = lesson
     return found

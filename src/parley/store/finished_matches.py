@@ -35,4 +35,4 @@ class FinishedOnRecord:
 
     def scores_between(self, first: int, last: int) -> Mapping[int, Marks]:
         with self._open_reader() as reader:
-            return reader.scores_by_match(first, last)
+            return reader.scores.by_match(first, last)

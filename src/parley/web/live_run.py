@@ -93,8 +93,8 @@ class LiveRun:
 
 def read_live(reader: RunReader) -> LiveRun:
     """The state of a run. The work does not grow with the number of calls on record."""
-    info, counts, now = reader.info, reader.counts(), time.time()
-    calls = reader.recent_calls(RECENT)
+    info, counts, now = reader.info, reader.matches.counts(), time.time()
+    calls = reader.calls.recent(RECENT)
     matches = read_latest(reader, calls)
     return LiveRun(
         info,
@@ -116,7 +116,7 @@ def describe_live(
     silent = now - calls[0].at if calls else now - info.created
     spent = ""
     if config.budget_usd is not None:
-        usd = reader.spent_at_most()[1]
+        usd = reader.run.spent_at_most()[1]
         known = "" if usd is None else f"{format_usd(usd)} of "
         spent = f"{known}{format_usd(config.budget_usd)} USD"
     return LiveProgress(
@@ -131,7 +131,7 @@ def describe_live(
         left="" if grows or not runs else describe_left(info.planned - done, calls, now),
         spent=spent,
         silence=f"no reply for {format_duration(silent)}" if runs and silent > SILENT else "",
-        batches=describe_sent_batches(reader.batches(), now) if runs else "",
+        batches=describe_sent_batches(reader.batches.read(), now) if runs else "",
         workers=describe_workers(found) if (found := count_workers(reader)) and runs else "",
         resume=f"parley worker {info.id}" if info.reason == NOBODY else f"parley resume {info.id}",
         has_person=any(
@@ -182,7 +182,11 @@ def list_endpoints(
     reader: RunReader, calls: Sequence[RecentCall], now: float
 ) -> tuple[EndpointLine, ...]:
     """The models that are called, with their latency and pace."""
-    config, unanswered, health = reader.info.config, reader.unanswered(), reader.endpoint_health()
+    config, unanswered, health = (
+        reader.info.config,
+        reader.run.unanswered(),
+        reader.run.endpoint_health(),
+    )
     by_alias: dict[str, list[RecentCall]] = {}
     for call in calls:
         by_alias.setdefault(call.alias, []).append(call)
@@ -231,9 +235,9 @@ def read_latest(reader: RunReader, calls: Sequence[RecentCall]) -> tuple[LatestM
     metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
     roles, found = reader.info.identity["roles"], []
     for number, round in rounds.items():
-        row = reader.match(number)
+        row = reader.matches.find(number)
         if row is not None:
-            seats = rank_scored_seats(row, roles, metrics, reader.scores_of(number))
-            faults = len(group_attempts(reader.violations(number)))
+            seats = rank_scored_seats(row, roles, metrics, reader.scores.of(number))
+            faults = len(group_attempts(reader.violations.read(number)))
             found.append(LatestMatch(row, round, seats, faults))
     return tuple(found)

@@ -106,7 +106,7 @@ def show_matches(request: Request) -> Response:
         info = reader.info
         metrics = {each["name"]: parse_metric(each) for each in info.identity["metrics"]}
         wanted = parse_search(query, info, metrics)
-        found = reader.find_matches(wanted)
+        found = reader.matches.search(wanted)
         lines = make_match_lines(reader, found.matches, metrics, wanted.metric, query)
     up, down = ORDER_WORDS[wanted.order]
     return site.page(
@@ -229,7 +229,7 @@ def make_match_lines(
     roles = reader.info.identity["roles"]
     numbers = [each.row.number for each in found]
     costs = match_costs(reader, numbers, prices_of(reader, known_price))
-    scores = reader.scores_of_matches(numbers)
+    scores = reader.scores.of_matches(numbers)
     every, lines = list(metrics.values()), []
     ref = reader.info.ref
     items = {item: query.link(ref, item=item) for item in {each.row.item for each in found} if item}

@@ -62,8 +62,8 @@ def show_match(request: Request) -> Response:
             "view": () if seat is None else matches.read_seat(row, seat),
             "views": [(each, seat_link(ref, row, each)) for each in row.seats],
             "same": list_same_item(reader, row, ref),
-            "previous": reader.match(row.number - 1),
-            "next": reader.match(row.number + 1),
+            "previous": reader.matches.find(row.number - 1),
+            "next": reader.matches.find(row.number + 1),
             "match_link": match_link,
             "read_before": READ_BEFORE,
             "room": TextRoom(ROOM if only is None else ROOM_OF_ROUND),
@@ -101,7 +101,7 @@ def read_choices(request: Request) -> dict[str, str]:
 def find_match(reader: RunReader, text: str) -> MatchRow:
     """The match that an address names."""
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 18 else 0
-    row = reader.match(number)
+    row = reader.matches.find(number)
     if row is None:
         planned = plural(reader.info.planned, "match", "matches")
         raise HTTPException(404, f"This run has no match {shorten(text)!r}; it has {planned}.")
@@ -143,9 +143,9 @@ def list_same_item(
     if row.item is None:
         return []
     metrics = [parse_metric(each) for each in reader.info.identity["metrics"]]
-    listed = reader.find_matches(MatchSearch(item=row.item, most=SAME_ITEM + 1)).matches
+    listed = reader.matches.search(MatchSearch(item=row.item, most=SAME_ITEM + 1)).matches
     others = [each.row for each in listed if each.row.number != row.number][:SAME_ITEM]
-    scores = reader.scores_of_matches([other.number for other in others])
+    scores = reader.scores.of_matches([other.number for other in others])
     roles, found = reader.info.identity["roles"], []
     for other in others:
         scored = rank_scored_seats(other, roles, metrics, scores[other.number])

@@ -141,7 +141,7 @@ class RunCatalogue:
 
     def _summarise(self, ref: RunRef) -> RunSummary:
         with self._store.read(ref) as reader:
-            counts = reader.counts()
+            counts = reader.matches.counts()
             cost = total_cost(cost_rows(reader, prices_of(reader, self._look_up)))
             done, failed = sum(counts.get(state, 0) for state in ENDED), counts.get("failed", 0)
             if sum(counts.values()) > MOST_MATCHES:

@@ -38,7 +38,7 @@ class DeviceRow:
 
 
 def compute_devices(run: RunScores) -> tuple[DeviceRow, ...]:
-    return tuple(map(make_device_row, run.reader.device_times()))
+    return tuple(map(make_device_row, run.reader.usage.device_times()))
 
 
 def make_device_row(used: DeviceTime) -> DeviceRow:

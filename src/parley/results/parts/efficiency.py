@@ -39,10 +39,10 @@ def compute_efficiency(run: RunScores) -> tuple[EfficiencyRow, ...]:
     leading = {role: run.ranking_metric(role) for role in run.roles}
     rows = [row for row in run.results if row.metric == leading[row.role]]
     usd: dict[Owner, float | None] = {(row["alias"], row["role"]): row["usd"] for row in run.cost}
-    latencies = run.reader.median_latencies()
+    latencies = run.reader.usage.median_latencies()
     if not is_any_known([(row.alias, row.role) for row in rows], usd, latencies):
         return ()
-    return tuple(join_costs(rows, usd, run.reader.called_matches(), latencies))
+    return tuple(join_costs(rows, usd, run.reader.usage.called_matches(), latencies))
 
 
 def is_any_known(

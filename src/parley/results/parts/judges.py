@@ -452,7 +452,7 @@ def find_lengths(run: RunScores, votes: VoteTable, matches: Numbers) -> Values:
     found = np.full((len(matches), len(keys)), np.nan)
     numbers = iter(enumerate(matches.tolist()))
     at, number = next(numbers, (0, None))
-    for match, seat, characters in run.reader.reply_lengths():  # by match
+    for match, seat, characters in run.reader.usage.reply_lengths():  # by match
         while number is not None and number < match:
             at, number = next(numbers, (0, None))
         if number is None:

@@ -51,7 +51,7 @@ def compute_pass_rates(run: RunScores) -> tuple[PassRate, ...]:
     If it had several partners, the value of an item is the mean over them.
     """
     found: list[PassRate] = []
-    if not run.reader.items():
+    if not run.reader.run.items():
         return ()  # matches without items are not samples of the same problem
     for name, metric in run.metrics.items():
         if metric.success is None:

@@ -69,12 +69,12 @@ def compare_judgements(run: RunScores) -> Rejudgement | None:
     played = {match.number for match in run.matches}
     before = [
         score
-        for score in run.reader.scores(rejudged.run)
+        for score in run.reader.scores.read(rejudged.run)
         if not score.unscored and score.match in played
     ]
     now = {
         (score.match, score.seat.key, score.metric): score.value
-        for score in run.reader.scores()
+        for score in run.reader.scores.read()
         if score.match in played
     }
     then = {(score.match, score.seat.key, score.metric): score.value for score in before}

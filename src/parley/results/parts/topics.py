@@ -34,7 +34,7 @@ def compute_topics(run: RunScores) -> tuple[TopicScore, ...]:
     """Every model's mean by topic or subject."""
     topics = {
         str(item["id"]): str(topic)
-        for item in run.reader.items()
+        for item in run.reader.run.items()
         if (topic := item.get("topic") or item.get("subject"))
     }
     by_topic: dict[str, list[str]] = defaultdict(list)  # blocks

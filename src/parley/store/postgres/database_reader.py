@@ -19,6 +19,8 @@ from parley.store.postgres.connections import (
 from parley.store.postgres.database_sharing import ALIVE, COUNTED, WorkerCounts, sum_counts
 from parley.store.postgres.database_tables import DIALECT, LOCK, SAME_SUMS, create_store_tables
 from parley.store.reader import RunReader
+from parley.store.reader.run import read_info
+from parley.store.reader.snapshot import Snapshot
 from parley.store.tables import RUNS
 from parley.store.types import NOBODY, DigestFault, RunRef, WorkerRow
 from parley.store.verdict_votes import VOTE_ROWS, VoteRow, read_vote_rows
@@ -41,8 +43,8 @@ WORKERS = (
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
-class PostgresReader(RunReader):
-    """One run of the database. Use it as a context manager."""
+class PostgresSnapshot(Snapshot):
+    """A snapshot of a run in the database."""
 
     dialect = DIALECT
     remedy = REMEDY
@@ -66,32 +68,32 @@ class PostgresReader(RunReader):
                     raise StoreError(f"there is no run {ref.id} in {address.public}")
                 self._run, escapes = found
                 self._queries = RunQueries(self._connection, self._run, escapes)
-                self.info = self._read_info()
+                self.info = read_info(self)
         except BaseException:
             self.close()
             raise
 
-    def _is_played(self, owner: Owner, heartbeat: float) -> bool:
+    def is_played(self, owner: Owner, heartbeat: float) -> bool:
         values = LOCK, self._run, self._run
         (is_played,) = self._connection.execute(IS_PLAYED, values).fetchone() or (False,)
         return bool(is_played)
 
-    def _why_interrupted(self) -> str:
-        (is_shared,) = self._row("SELECT shared IS NOT NULL FROM runs")
-        return NOBODY if is_shared else super()._why_interrupted()
+    def why_interrupted(self) -> str:
+        (is_shared,) = self.row("SELECT shared IS NOT NULL FROM runs")
+        return NOBODY if is_shared else super().why_interrupted()
 
     def workers(self) -> list[WorkerRow]:
-        return [WorkerRow(*row) for row in self._rows(WORKERS)]
+        return [WorkerRow(*row) for row in self.rows(WORKERS)]
 
-    def _counts(self) -> tuple[str | None, str | None, str | None]:
+    def counters(self) -> tuple[str | None, str | None, str | None]:
         with unreadable_explained(self._address, self.ref.location):
             rows = self._connection.execute(COUNTED, (self._run, self._run)).fetchall()
         by_alias = dict[str, dict[str, int]]
         return sum_counts(
             WorkerCounts(
-                self._json(spent, dict[str, float | None], "spent"),
-                self._json(unanswered, by_alias, "unanswered"),
-                self._json(health, by_alias, "health"),
+                self.decode(spent, dict[str, float | None], "spent"),
+                self.decode(unanswered, by_alias, "unanswered"),
+                self.decode(health, by_alias, "health"),
                 *others,
             )
             for spent, unanswered, health, *others in rows
@@ -105,7 +107,7 @@ class PostgresReader(RunReader):
             yield from rows
             return
         names = [column.name for column in RUNS.moved]
-        counts = dict(zip(("spent", "unanswered", "health"), self._counts(), strict=True))
+        counts = dict(zip(("spent", "unanswered", "health"), self.counters(), strict=True))
         for row in rows:
             yield tuple(counts.get(name, value) for name, value in zip(names, row, strict=True))
 
@@ -113,11 +115,11 @@ class PostgresReader(RunReader):
         if self._closes:
             self._connection.close()
 
-    def _row(self, query: str, *values: Any) -> Any:
+    def row(self, query: str, *values: Any) -> Any:
         with unreadable_explained(self._address, self.ref.location):
             return self._queries.execute(query, values).fetchone()
 
-    def _rows(self, query: str, *values: Any) -> Iterator[Any]:
+    def rows(self, query: str, *values: Any) -> Iterator[Any]:
         with unreadable_explained(self._address, self.ref.location):
             yield from self._queries.execute(query, values)
 
@@ -132,3 +134,15 @@ class PostgresReader(RunReader):
     ) -> Iterator[DigestFault]:
         with unreadable_explained(self._address, self.ref.location, TypeError):
             yield from find_changes(self._queries, SAME_SUMS, report=report)
+
+
+class PostgresReader(RunReader):
+    """Reads a run of the database. Use it as a context manager."""
+
+    snapshot: PostgresSnapshot
+
+    def __init__(
+        self, ref: RunRef, address: StoreAddress, shared: Connection | None = None
+    ) -> None:
+        """`shared`: a connection in a snapshot, which stays open."""
+        super().__init__(PostgresSnapshot(ref, address, shared))

@@ -48,7 +48,7 @@ def export_from_database(
 ) -> None:
     """Write a run, as one snapshot shows it, into a new file."""
     with new_file(path, replace) as unfinished:
-        write_run_file(reader, reader.vote_rows(), unfinished, tell)
+        write_run_file(reader, reader.snapshot.vote_rows(), unfinished, tell)
 
 
 def import_into_database(address: StoreAddress, source: Path, tell: Callable[[str], None]) -> str:
@@ -78,7 +78,7 @@ def insert_moved_run(
     connection: Connection, reader: SqliteReader, tell: Callable[[str], None]
 ) -> None:
     """Insert all rows of a run, and the votes on it."""
-    stored = storable_rows(reader.moved_rows("runs"))
+    stored = storable_rows(reader.snapshot.moved_rows("runs"))
     found = connection.execute(
         with_marks(INSERT_RUN).encode(), (*stored.rows[0], time.time())
     ).fetchone()
@@ -88,7 +88,7 @@ def insert_moved_run(
     for table in RUN_TABLES.values():
         if table is RUNS:
             continue
-        rows = iter(report_rows(reader.moved_rows(table.name), table.name, tell))
+        rows = iter(report_rows(reader.snapshot.moved_rows(table.name), table.name, tell))
         copying = f"COPY {table.name} (run, {list_names(table.moved)}) FROM STDIN"
         with (
             connection.cursor() as cursor,
@@ -103,7 +103,7 @@ def insert_moved_run(
         for statement, values in INTERRUPT:
             connection.execute(for_row_of(statement, run).encode(), values)
         write_seal(connection, run)
-    if votes := reader.carried_votes():
+    if votes := reader.snapshot.carried_votes():
         connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", (LOCK, -VOTING))
         add_vote_rows(VoteStatements(connection), reader.info.id, votes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from parley.match.protocol import CallPlace
-from parley.store.reader.snapshot import Snapshot
+from parley.store.reader.snapshot import Section
 from parley.store.tables import BATCH_REQUESTS, BATCHES
 
 if TYPE_CHECKING:
@@ -19,36 +19,34 @@ OPEN_REQUESTS = (
 )
 
 
-class BatchReader(Snapshot):
-    """Reads the batches of a run."""
+class BatchRows(Section):
+    """The batches of a run."""
 
-    def batches(self) -> list[Batch]:
+    def read(self) -> list[Batch]:
         """All batches of the run, in the order in which they were sent."""
         from parley.store.batch_records import Batch  # late: few runs have batches
 
-        rows = list(self._rows(f"SELECT {BATCHES.row} FROM batches ORDER BY number"))
+        rows = list(self._snapshot.rows(f"SELECT {BATCHES.row} FROM batches ORDER BY number"))
         for row in rows:
-            self._check(row, BATCHES.types(), "a batch")
+            self._snapshot.check(row, BATCHES.types(), "a batch")
         return [Batch(*row) for row in rows]
 
-    def open_batches(self) -> list[OpenBatch]:
+    def open(self) -> list[OpenBatch]:
         """The batches with requests that have neither a reply on record nor an error."""
         from parley.store.batch_records import OpenBatch, StoredRequest
 
         found: dict[int, list[StoredRequest]] = {}
-        for row in self._rows(OPEN_REQUESTS):
-            self._check(row, BATCH_REQUESTS.types(), "a request of a batch")
+        for row in self._snapshot.rows(OPEN_REQUESTS):
+            self._snapshot.check(row, BATCH_REQUESTS.types(), "a request of a batch")
             batch, number, match, round, seat, attempt, body, usd = row
             place = CallPlace(match, round, seat, attempt)
             found.setdefault(batch, []).append(StoredRequest(number, place, body, usd))
         return [
-            OpenBatch(batch, found[batch.number])
-            for batch in self.batches()
-            if batch.number in found
+            OpenBatch(batch, found[batch.number]) for batch in self.read() if batch.number in found
         ]
 
-    def batches_at_providers(self) -> list[OpenBatch]:
+    def at_providers(self) -> list[OpenBatch]:
         """The open batches of an unfinished run that a provider has, or may have, and bills."""
-        if self.info.state == "done" or not self.batches():
+        if self._snapshot.info.state == "done" or not self.read():
             return []
-        return [each for each in self.open_batches() if each.batch.state != "new"]
+        return [each for each in self.open() if each.batch.state != "new"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from parley.memory.experiences import Experience, Recalled, ShownExperience
 from parley.rules.pool import Example
 from parley.store.decoding import find_misfit
-from parley.store.reader.snapshot import Snapshot
+from parley.store.reader.snapshot import Section
 from parley.store.tables import PEOPLE_VERDICTS, RECALLED
 from parley.tables import shorten
 
@@ -44,12 +44,12 @@ class TransferredFacts(TypedDict):
     lesson: str
 
 
-class PeopleReader(Snapshot):
-    """Reads the verdicts of people, and experiences."""
+class PeopleRows(Section):
+    """What people said of matches."""
 
-    def people_verdicts(self, number: int | None = None) -> list[PeopleVerdict]:
+    def verdicts(self, number: int | None = None) -> list[PeopleVerdict]:
         """The seats that people were asked about, in one match or in all, with their votes."""
-        rows = self._rows(
+        rows = self._snapshot.rows(
             f"SELECT {PEOPLE_VERDICTS.row} FROM people_verdicts "
             + ("" if number is None else "WHERE match = ? ")
             + "ORDER BY match, seat",
@@ -60,22 +60,24 @@ class PeopleReader(Snapshot):
         found = []
         for row in rows:
             what = f"what people said of match {row[0]}"
-            self._check(row, PEOPLE_VERDICTS.types(), what)
+            self._snapshot.check(row, PEOPLE_VERDICTS.types(), what)
             match, seat, *counts = row
             given = [count for count in counts if count is not None]
             if len(given) not in (0, 3) or any(count < 0 for count in given):
-                self._damaged(f"{what}: expected counts of votes, found {shorten(counts)}")
+                self._snapshot.refuse(f"{what}: expected counts of votes, found {shorten(counts)}")
             if given and not sum(given):
-                self._damaged(f"{what}: there is a verdict without votes")
-            found.append(PeopleVerdict(match, self._seat(seat, what), *counts))
+                self._snapshot.refuse(f"{what}: there is a verdict without votes")
+            found.append(PeopleVerdict(match, self._snapshot.seat(seat, what), *counts))
         return found
 
-    def read_recalled(
-        self, number: int | None = None, last: int | None = None
-    ) -> Iterator[Recalled]:
+
+class ExperienceRows(Section):
+    """The experiences that seats were shown, and those of another run."""
+
+    def recalled(self, number: int | None = None, last: int | None = None) -> Iterator[Recalled]:
         """The experiences that seats were shown, by match: in one match, in those numbered `number`
         to `last`, or in all."""
-        rows = self._rows(
+        rows = self._snapshot.rows(
             f"SELECT {RECALLED.row} FROM recalled "
             + ("" if number is None else "WHERE match BETWEEN ? AND ? ")
             + "ORDER BY match, seat",
@@ -83,12 +85,12 @@ class PeopleReader(Snapshot):
         )
         for row in rows:
             what = f"the experiences shown in match {row[0]}"
-            self._check(row, RECALLED.types(), what)
+            self._snapshot.check(row, RECALLED.types(), what)
             match, seat, version, text = row
-            facts = self._json(text, Any, what)
+            facts = self._snapshot.decode(text, Any, what)
             if not are_recalled_facts(facts):
                 misfit = find_misfit(facts, RecalledFacts, what)
-                self._damaged(
+                self._snapshot.refuse(
                     misfit
                     or f"{what}: {shorten(facts)} is not a list of experiences (remembered "
                     "conversations)"
@@ -98,17 +100,17 @@ class PeopleReader(Snapshot):
                 match, seat, version, shown, facts["k"], facts["dropped"], facts["shuffle"]
             )
 
-    def read_transferred(self) -> list[Experience]:
+    def transferred(self) -> list[Experience]:
         """The experiences from another run that models started with."""
         found = []
-        for number, text in self._rows(
+        for number, text in self._snapshot.rows(
             "SELECT number, experience FROM transferred ORDER BY number"
         ):
             what = f"experience {number}"
-            facts = self._json(text, TransferredFacts, what)
+            facts = self._snapshot.decode(text, TransferredFacts, what)
             turns = facts.pop("turns")
             if not turns or any(len(turn) != 3 for turn in turns):
-                self._damaged(f"{what}: a turn must have a question, an answer and a hint")
+                self._snapshot.refuse(f"{what}: a turn must have a question, an answer and a hint")
             found.append(Experience(**facts, turns=tuple(Example(*turn) for turn in turns)))
         return found
 

@@ -15,7 +15,7 @@ import orjson
 from parley.plans import Marks
 from parley.rules.pool import Seat
 from parley.store.dialect import ENDED_MATCHES, LARGEST, SMALLEST
-from parley.store.reader.snapshot import Snapshot
+from parley.store.reader.snapshot import Section
 from parley.store.tables import MATCHES, SCORES
 from parley.store.types import Score
 from parley.tables import shorten
@@ -26,21 +26,21 @@ ANY_VALUE = (-sys.float_info.max, sys.float_info.max)
 ScorePlace = tuple[Seat, str, bool, float, float]
 
 
-class ScoreReader(Snapshot):
-    """Reads scores."""
+class ScoreRows(Section):
+    """The scores of a run."""
 
     @cached_property
     def _ranges(self) -> dict[str, tuple[float, float]]:
         """The range of the scores in each metric."""
-        metrics = self.info.identity["metrics"]
+        metrics = self._snapshot.info.identity["metrics"]
         return {metric["name"]: (metric["low"], metric["high"]) for metric in metrics}
 
-    def scores(self, judge: str = "", metrics: Collection[str] = ()) -> Iterator[Score]:
+    def read(self, judge: str = "", metrics: Collection[str] = ()) -> Iterator[Score]:
         """Every score of every match that has ended, by match, seat and metric. `judge`: those
         copied from that run. `metrics`: only scores in these metrics."""
-        return self._scores(judge, metrics=metrics, ranges=self._ranges)
+        return self._select(judge, metrics=metrics, ranges=self._ranges)
 
-    def _scores(
+    def _select(
         self,
         judge: str = "",
         between: tuple[int, int] = (SMALLEST, LARGEST),
@@ -50,8 +50,8 @@ class ScoreReader(Snapshot):
         """The scores of matches that have ended, by match. With `ranges`, a score outside the range
         of its metric is refused."""
         marks = ", ".join("?" * len(metrics))
-        chosen = f"AND {self.dialect.not_indexed}metric IN ({marks}) " if metrics else ""
-        rows = self._rows(
+        chosen = f"AND {self._dialect.not_indexed}metric IN ({marks}) " if metrics else ""
+        rows = self._snapshot.rows(
             "SELECT match, seat, metric, value FROM scores WHERE judge = ? AND match BETWEEN ? "
             f"AND ? {chosen}ORDER BY match, seat, metric",
             judge,
@@ -59,9 +59,9 @@ class ScoreReader(Snapshot):
             *metrics,
         )
         # side by side with scores: a join would sort all scores, and repeat the seats for each
-        matches = self._rows(
+        matches = self._snapshot.rows(
             "SELECT number, block, seats, unscored FROM matches WHERE number BETWEEN ? AND ? "
-            f"AND {self.dialect.not_indexed}{ENDED_MATCHES} ORDER BY number",
+            f"AND {self._dialect.not_indexed}{ENDED_MATCHES} ORDER BY number",
             *between,
         )
         seatings: dict[tuple[Any, Any], dict[tuple[Any, Any], ScorePlace]] = {}
@@ -78,12 +78,20 @@ class ScoreReader(Snapshot):
                 continue
             place = places.get((key, metric))
             if place is None or type(block) is not str:
-                self._check((match, key, metric, block, unscored), SCORE, "a score")
+                self._snapshot.check((match, key, metric, block, unscored), SCORE, "a score")
                 what = f"a score of match {match}"
                 self._check_value(value, "" if judge else metric, what)
-                seat, alias = self._alias(self._seating(seats, what), key, what)
+                seat, alias = self._snapshot.alias_in(
+                    self._snapshot.seating(seats, what), key, what
+                )
                 low, high = (ranges or {}).get(metric, ANY_VALUE)
-                place = seat, alias, seat in self._unscored_seats(unscored, what), low, high
+                place = (
+                    seat,
+                    alias,
+                    seat in self._snapshot.unscored_seats(unscored, what),
+                    low,
+                    high,
+                )
                 places[key, metric] = place
             seat, alias, is_unscored, low, high = place
             if type(value) is not float or not low <= value <= high:
@@ -97,46 +105,46 @@ class ScoreReader(Snapshot):
         self._check_value(value, "", f"a score of match {match}")
         low, high = bounds
         if value is not None and not low <= value <= high:
-            self._damaged(
+            self._snapshot.refuse(
                 f"a score of match {match} is {value:g}, but {metric} must be {low:g} to {high:g}"
             )
 
     def _check_value(self, value: Any, metric: str, what: str) -> None:
         if not (value is None or (isinstance(value, float | int) and math.isfinite(value))):
-            self._damaged(f"{what} must be a number, not {shorten(value)}")
+            self._snapshot.refuse(f"{what} must be a number, not {shorten(value)}")
         if metric and metric not in self._ranges:
-            self._damaged(f"{what} is for `{shorten(metric)}`, which is not a metric of this task")
+            self._snapshot.refuse(
+                f"{what} is for `{shorten(metric)}`, which is not a metric of this task"
+            )
 
-    def scores_of(self, number: int) -> dict[Seat, dict[str, float | None]]:
+    def of(self, number: int) -> dict[Seat, dict[str, float | None]]:
         """The scores of one match, by seat and metric, also if it has not ended."""
-        return self.scores_of_matches([number])[number]
+        return self.of_matches([number])[number]
 
-    def scores_of_matches(
-        self, numbers: Sequence[int]
-    ) -> dict[int, dict[Seat, dict[str, float | None]]]:
+    def of_matches(self, numbers: Sequence[int]) -> dict[int, dict[Seat, dict[str, float | None]]]:
         """The same for each of these matches."""
-        rows = self._rows(
-            f"SELECT s.match, s.seat, s.metric, s.value FROM {self.dialect.chosen} CROSS JOIN "
-            f"scores s WHERE s.match = chosen.value AND {self.dialect.not_indexed}s.judge = '' "
+        rows = self._snapshot.rows(
+            f"SELECT s.match, s.seat, s.metric, s.value FROM {self._dialect.chosen} CROSS JOIN "
+            f"scores s WHERE s.match = chosen.value AND {self._dialect.not_indexed}s.judge = '' "
             "ORDER BY s.match, s.seat, s.metric",
             orjson.dumps(list(numbers)).decode(),
         )
-        found = {number: self._scores_from(group) for number, group in groupby(rows, itemgetter(0))}
+        found = {number: self.decode(group) for number, group in groupby(rows, itemgetter(0))}
         return {number: found.get(number, {}) for number in numbers}
 
-    def _scores_from(self, rows: Iterable[Sequence[Any]]) -> dict[Seat, dict[str, float | None]]:
+    def decode(self, rows: Iterable[Sequence[Any]]) -> dict[Seat, dict[str, float | None]]:
         """The scores of one match, by seat and metric."""
         found: dict[Seat, dict[str, float | None]] = {}
         for number, key, metric, value in rows:
             what = f"a score of match {number}"
             self._check_value(value, metric, what)
-            found.setdefault(self._seat(key, what), {})[metric] = value
+            found.setdefault(self._snapshot.seat(key, what), {})[metric] = value
         return found
 
-    def scores_by_match(self, first: int = SMALLEST, last: int = LARGEST) -> dict[int, Marks]:
+    def by_match(self, first: int = SMALLEST, last: int = LARGEST) -> dict[int, Marks]:
         """The scores of every match that has ended, by match; or of those numbered `first` to
         `last`."""
-        ended = self._rows(
+        ended = self._snapshot.rows(
             f"SELECT number FROM matches WHERE number BETWEEN ? AND ? AND {ENDED_MATCHES} "
             "ORDER BY number",
             first,
@@ -144,13 +152,13 @@ class ScoreReader(Snapshot):
         )
         table: dict[int, dict[Seat, dict[str, float | None]]] = {number: {} for (number,) in ended}
         # out-of-range scores are left to the audit
-        for score in self._scores(between=(first, last)):
+        for score in self._select(between=(first, last)):
             table[score.match].setdefault(score.seat, {})[score.metric] = score.value
         return dict(table)
 
-    def orphan_scores(self) -> list[int]:
+    def orphans(self) -> list[int]:
         """Numbers of matches that have scores but are not on record."""
-        rows = self._rows(
+        rows = self._snapshot.rows(
             "SELECT DISTINCT match FROM scores WHERE match NOT IN (SELECT number FROM matches) "
             "ORDER BY match"
         )

@@ -119,7 +119,7 @@ def write_run_file(reader: RunReader, votes: Sequence[VoteRow], target: Path, te
             marks = placeholders(len(table.moved), 1)
             copy.executemany(
                 f"INSERT INTO {name} ({list_names(table.moved)}) VALUES {marks}",
-                report_rows(reader.moved_rows(name), name, tell),
+                report_rows(reader.snapshot.moved_rows(name), name, tell),
             )
         if reader.info.state == "running":
             interrupt_run(copy)
@@ -161,8 +161,8 @@ def check_importable(reader: SqliteReader, tell: Tell) -> None:
     def report(checked: int) -> None:
         tell(f"checking the record: {checked:,} of {plural(planned, 'match', 'matches')}")
 
-    faults = list(reader.find_changes(report))
-    refuse_faults(faults, str(reader.path), "the run is not imported", REMEDY)
+    faults = list(reader.snapshot.find_changes(report))
+    refuse_faults(faults, str(reader.snapshot.path), "the run is not imported", REMEDY)
 
 
 def read_id(source: Path) -> str:
@@ -216,7 +216,7 @@ def import_run_file(source: Path, folder: Path, votes_file: Path, tell: Tell) ->
         copy_run_file(source, unfinished, tell)
         with SqliteReader(unfinished, named=source) as reader:
             check_importable(reader, tell)
-            votes = reader.carried_votes()
+            votes = reader.snapshot.carried_votes()
         if votes:
             # Votes first: without the run they do no harm, and importing it again adds none twice.
             with SqliteVerdictVotes(votes_file) as beside:

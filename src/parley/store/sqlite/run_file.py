@@ -12,6 +12,8 @@ from urllib.parse import quote
 from parley.errors import StoreError
 from parley.store.dialect import Dialect
 from parley.store.reader import RunReader
+from parley.store.reader.run import read_info
+from parley.store.reader.snapshot import Snapshot
 from parley.store.sqlite.schema import SAME_SUMS, find_stranger, refuse_unreadable, sum_as_sql
 from parley.store.types import DigestFault, RunRef
 
@@ -35,8 +37,8 @@ DIALECT = Dialect(
 )
 
 
-class SqliteReader(RunReader):
-    """One run in its file. Use it as a context manager."""
+class SqliteSnapshot(Snapshot):
+    """A snapshot of the run in a file."""
 
     dialect = DIALECT
     remedy = REMEDY
@@ -62,7 +64,7 @@ class SqliteReader(RunReader):
                 )
             self._connection.execute("BEGIN")  # a consistent snapshot of the run
             super().__init__(ref_of(path))
-            self.info = self._read_info()
+            self.info = read_info(self)
         except UNREADABLE as wrong:
             self._connection.close()
             raise StoreError(f"{path} cannot be read as a run: {wrong}") from None
@@ -78,7 +80,7 @@ class SqliteReader(RunReader):
         self._steps += STEPS_BETWEEN_LOOKS
         return self._steps > self._most_steps
 
-    def _rows(self, query: str, *values: Any) -> Iterator[Any]:
+    def rows(self, query: str, *values: Any) -> Iterator[Any]:
         self._steps = 0
         try:
             # no `yield from`: it would close the cursor of a reader that is already closed
@@ -107,8 +109,18 @@ class SqliteReader(RunReader):
         """The votes of people that the file contains while the run moves to another store."""
         from parley.store.verdict_votes import VOTE_ROWS, read_vote_rows
 
-        has_votes = self._row("SELECT 1 FROM sqlite_schema WHERE name = 'verdict_votes'")
-        return read_vote_rows(self._rows(VOTE_ROWS, self.info.id), self.path) if has_votes else []
+        has_votes = self.row("SELECT 1 FROM sqlite_schema WHERE name = 'verdict_votes'")
+        return read_vote_rows(self.rows(VOTE_ROWS, self.info.id), self.path) if has_votes else []
+
+
+class SqliteReader(RunReader):
+    """Reads the run in a file. Use it as a context manager."""
+
+    snapshot: SqliteSnapshot
+
+    def __init__(self, path: Path, named: Path | None = None) -> None:
+        """`named`: the file that messages name, if the one at `path` is a copy of it."""
+        super().__init__(SqliteSnapshot(path, named))
 
 
 def ref_of(path: Path) -> RunRef:

@@ -217,7 +217,7 @@ def violation_counts(reader: RunReader) -> list[dict[str, Any]]:
     """Violations by model, role and kind."""
     by, attempts = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
     kept: dict[tuple[str, str, str], set[int]] = {}
-    for tries in group_attempts(reader.violations()):
+    for tries in group_attempts(reader.violations.read()):
         fault = tries[0]
         key = (fault.alias, fault.seat.role, fault.kind)
         by[key] += 1

@@ -41,7 +41,7 @@ class RoleSpending:
 def spending_by_role(run: RunScores) -> list[RoleSpending]:
     """The spending of one run by role."""
     reader, found = run.reader, []
-    rows, money = reader.usage_by_model(), run.cost
+    rows, money = reader.usage.by_model(), run.cost
     cast = {
         alias
         for match in run.matches
@@ -143,7 +143,7 @@ def pairwise_cost(reader: RunReader, run: RunScores) -> float | None:
     interview."""
     prices, by_question = run.prices, dict[str, list[float]]()
     for match in run.matches:
-        calls = [call for call in reader.calls(match.number) if call.seat.role == "evaluator"]
+        calls = [call for call in reader.calls.of(match.number) if call.seat.role == "evaluator"]
         if not calls:
             continue
         last = max(calls, key=lambda call: (call.round, call.attempt))

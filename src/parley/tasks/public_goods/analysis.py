@@ -93,7 +93,7 @@ def compute_payments(run: RunScores) -> tuple[PaymentRow, ...]:
     could not be read is missing, although the rule counts it as 0."""
     unread = {
         (each.match, each.round, each.seat.key)
-        for each in run.reader.violations()
+        for each in run.reader.violations.read()
         if each.outcome == "default"
     }
     found = list_payments(run, unread)
@@ -118,7 +118,7 @@ def list_payments(run: RunScores, unread: set[tuple[int, int, str]]) -> ScoreTab
     number = count()
 
     def list_each() -> Iterator[Observation]:
-        for note in run.reader.notes():
+        for note in run.reader.notes.read():
             match, invested = run.match_by_number.get(note.match), note.facts.get("invested")
             if match is None or invested is None:
                 continue

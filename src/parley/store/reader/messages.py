@@ -1,4 +1,4 @@
-"""Reads the messages of matches, and matches with their whole record."""
+"""Reads the messages of matches."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, NoReturn
 from parley.match.record import RecordedCall
 from parley.memory.interactions import NOT_TAKEN, RecordedMatch, RecordedReply
 from parley.rules.pool import text_of
-from parley.store.call_rows import FIELDS
 from parley.store.decoding import find_misfit
-from parley.store.dialect import AT_ONCE, LARGEST, SMALLEST
-from parley.store.reader.calls import CallReader
-from parley.store.reader.matches import MATCH, NOTE, VIOLATION, MatchReader
-from parley.store.reader.scores import ScoreReader
+from parley.store.dialect import LARGEST
+from parley.store.reader.calls import CallRows
+from parley.store.reader.matches import MatchRows
+from parley.store.reader.snapshot import Section, Snapshot
+from parley.store.reader.violations import ViolationRows
 from parley.store.tables import CALLS, ROUNDS
-from parley.store.types import MatchRow, WholeMatch
+from parley.store.types import MatchRow
 from parley.tables import shorten
 
 REPLY = ("match", "round", "seat", "attempt", "content", "finish")
@@ -25,23 +25,30 @@ FIRST = ROUNDS.types("first")
 REPLY_TYPES = CALLS.types(*REPLY)
 
 
-class ConversationReader(MatchReader, ScoreReader, CallReader):
-    """Reads messages and whole matches."""
+class MessageRows(Section):
+    """The messages of matches."""
 
-    def messages(self, number: int) -> list[dict[str, Any]]:
+    def __init__(
+        self, snapshot: Snapshot, matches: MatchRows, calls: CallRows, violations: ViolationRows
+    ) -> None:
+        super().__init__(snapshot)
+        self._matches, self._calls, self._violations = matches, calls, violations
+
+    def of(self, number: int) -> list[dict[str, Any]]:
         """A match's messages in order; replies have the text of their call."""
-        rows = self._rows(
+        rows = self._snapshot.rows(
             "SELECT first, messages FROM rounds WHERE match = ? ORDER BY first", number
         )
-        return self._messages_from(number, self.match(number), self.calls(number), rows)
+        return self.decode(number, self._matches.find(number), self._calls.of(number), rows)
 
-    def _messages_from(
+    def decode(
         self,
         number: int,
         match: MatchRow | None,
         calls: Iterable[RecordedCall],
         rows: Iterable[Sequence[Any]],
     ) -> list[dict[str, Any]]:
+        """A match's messages in these rows."""
         what = f"the messages of match {number}"
         seats = set() if match is None else {seat.key for seat in match.seats}
         words = {
@@ -49,8 +56,8 @@ class ConversationReader(MatchReader, ScoreReader, CallReader):
         }
         found = []
         for first, text in rows:
-            self._check((first,), FIRST, what)
-            messages = self._json(text, Any, what)
+            self._snapshot.check((first,), FIRST, what)
+            messages = self._snapshot.decode(text, Any, what)
             if not isinstance(messages, list) or not all(is_message(m, seats) for m in messages):
                 self._refuse_messages(messages, seats, what)
             for n, message in enumerate(messages, first):
@@ -69,9 +76,9 @@ class ConversationReader(MatchReader, ScoreReader, CallReader):
     def _refuse_messages(self, messages: Any, seats: set[str], what: str) -> NoReturn:
         """Say what is wrong with the messages of a match."""
         if misfit := find_misfit(messages, list[list[Any]], what):
-            self._damaged(misfit)
+            self._snapshot.refuse(misfit)
         wrong = (each for message in messages for each in [misfit_of(message, seats)] if each)
-        self._damaged(f"{what}: {next(wrong, 'they cannot be read')}")
+        self._snapshot.refuse(f"{what}: {next(wrong, 'they cannot be read')}")
 
     def recorded_matches(self, after: int = 0, last: int | None = None) -> Iterator[RecordedMatch]:
         """The messages and replies of every finished match with a number above `after`, up to
@@ -79,14 +86,14 @@ class ConversationReader(MatchReader, ScoreReader, CallReader):
         done = "state = 'done' AND number > ? AND number <= ?"
         span = after, LARGEST if last is None else last
         rounds = groupby(
-            self._rows(
+            self._snapshot.rows(
                 "SELECT match, first, messages FROM rounds JOIN matches m ON m.number = match "
                 f"WHERE {done} ORDER BY match, first",
                 *span,
             ),
             itemgetter(0),
         )
-        calls = self._rows(
+        calls = self._snapshot.rows(
             f"SELECT {', '.join(f'c.{name}' for name in REPLY)} FROM calls c "
             f"JOIN matches m ON m.number = match WHERE {done} "
             "ORDER BY match, c.round, seat, attempt",
@@ -94,7 +101,7 @@ class ConversationReader(MatchReader, ScoreReader, CallReader):
         )
         replies = {number: list(rows) for number, rows in groupby(calls, itemgetter(0))}
         not_taken: dict[int, set[tuple[int, str, int]]] = {}
-        for each in self.violations(last if last == after + 1 else None):
+        for each in self._violations.read(last if last == after + 1 else None):
             if each.match > after and each.outcome in NOT_TAKEN:
                 place = each.round, each.seat.key, each.attempt
                 not_taken.setdefault(each.match, set()).add(place)
@@ -103,86 +110,16 @@ class ConversationReader(MatchReader, ScoreReader, CallReader):
             messages = [
                 message
                 for _, _, text in rows
-                for message in self._json(text, list[list[Any]], what)
+                for message in self._snapshot.decode(text, list[list[Any]], what)
             ]
             if any(len(message) != 6 for message in messages):
-                self._damaged(f"{what}: each message must have six fields")
+                self._snapshot.refuse(f"{what}: each message must have six fields")
             said = {}
             for row in replies.pop(number, ()):
-                self._check(row, REPLY_TYPES, f"a call of match {number}")
+                self._snapshot.check(row, REPLY_TYPES, f"a call of match {number}")
                 _, round, seat, attempt, text, finish = row
                 said[round, seat, attempt] = RecordedReply(text, finish)
             yield RecordedMatch(number, messages, said, frozenset(not_taken.get(number, ())))
-
-    def whole_match(self, match: MatchRow) -> WholeMatch:
-        """One match with its whole record."""
-        return next(self._whole_page([match], (match.number, match.number)))
-
-    def whole_matches(self) -> Iterator[WholeMatch]:
-        """All matches, by number, each with its whole record. They are read in pages."""
-        first = SMALLEST
-        while page := list(
-            map(
-                self._match_from,
-                self._rows(
-                    f"SELECT {', '.join(MATCH)} FROM matches WHERE number >= ? ORDER BY number "
-                    "LIMIT ?",
-                    first,
-                    AT_ONCE,
-                ),
-            )
-        ):
-            last = page[-1].number
-            yield from self._whole_page(page, (page[0].number, last))
-            if last == LARGEST:
-                return
-            first = last + 1
-
-    def _whole_page(self, page: Sequence[MatchRow], span: tuple[int, int]) -> Iterator[WholeMatch]:
-        calls = self._by_match(
-            f"SELECT match, {FIELDS} FROM calls WHERE match BETWEEN ? AND ? "
-            "ORDER BY match, round, seat, attempt",
-            span,
-        )
-        rounds = self._by_match(
-            "SELECT match, first, messages FROM rounds WHERE match BETWEEN ? AND ? "
-            "ORDER BY match, first",
-            span,
-        )
-        effects = self._by_match(
-            "SELECT match, round, number, request_digest, result FROM effects "
-            "WHERE match BETWEEN ? AND ? ORDER BY match, round, number",
-            span,
-        )
-        scores = self._by_match(
-            "SELECT match, seat, metric, value FROM scores WHERE match BETWEEN ? AND ? "
-            f"AND {self.dialect.not_indexed}judge = '' ORDER BY match, seat, metric",
-            span,
-        )
-        violations = self._by_match(
-            f"SELECT {', '.join(VIOLATION)} FROM violations "
-            "WHERE match BETWEEN ? AND ? ORDER BY match, number",
-            span,
-        )
-        notes = self._by_match(
-            f"SELECT {', '.join(NOTE)} FROM notes WHERE match BETWEEN ? AND ? "
-            "ORDER BY match, number",
-            span,
-        )
-        for match in page:
-            number = match.number
-            said = [self._call_from(number, row[1:]) for row in calls.get(number, ())]
-            yield WholeMatch(
-                match,
-                said,
-                self._messages_from(
-                    number, match, said, (row[1:] for row in rounds.get(number, ()))
-                ),
-                self._effects_from(number, (row[1:] for row in effects.get(number, ()))),
-                self._scores_from(scores.get(number, ())),
-                [self._violation_from(match.seats, row) for row in violations.get(number, ())],
-                [self._note_from(row) for row in notes.get(number, ())],
-            )
 
 
 def is_message(message: Any, seats: set[str]) -> bool:
