@@ -606,6 +606,24 @@ def test_a_second_process_waits_for_nothing_and_is_refused(fresh_url):
     asyncio.run(main())
 
 
+def test_a_run_that_another_process_is_just_releasing_is_opened_a_moment_later(fresh_url):
+    async def main():
+        store = open_store(fresh_url)
+        journal = await store.create(NewRun("run-1", CONFIG, IDENTITY))
+        await journal.set_state("stopped", "interrupted", "")
+        await journal.close()
+        with psycopg.connect(fresh_url, autocommit=True) as other:
+            (number,) = other.execute("SELECT run FROM parley.runs").fetchone()
+            other.execute("SELECT pg_advisory_lock(%s, %s)", (database_tables.LOCK, number))
+            opening = asyncio.ensure_future(store.open(journal.ref))
+            await asyncio.sleep(0.3)
+            assert not opening.done()
+            other.execute("SELECT pg_advisory_unlock_all()")
+            await (await opening).close()
+
+    asyncio.run(main())
+
+
 def test_a_process_that_was_taken_over_writes_nothing_more(fresh_url):
     store = open_store(fresh_url)
 

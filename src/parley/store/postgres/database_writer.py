@@ -100,8 +100,10 @@ class PostgresWriter:
             if is_shared:
                 refuse_shared(self.place, self._id)
             owner = Owner.of(text or "")
-            # the server may notice a moment later that a process has ended
-            if attempt == WAITS or not owner.is_near or is_running(owner):
+            # the server may notice a moment later that a process has ended; without an owner, the
+            # run is being taken or released
+            is_played = bool(text) and (not owner.is_near or is_running(owner))
+            if attempt == WAITS or is_played:
                 refuse_played(self.place, owner)
             await asyncio.sleep(WAIT)
         with self.connection.transaction():
@@ -148,6 +150,8 @@ class PostgresWriter:
                 "UPDATE runs SET owner = NULL, token = NULL WHERE run = %s AND token = %s",
                 (self.run, self.token),
             )
+            # the server ends a connection a moment after it was closed
+            self.connection.execute("SELECT pg_advisory_unlock_all()")
         self.connection.close()
 
 
