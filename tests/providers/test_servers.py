@@ -600,11 +600,12 @@ def test_a_run_is_played_by_a_real_vllm(machine, monkeypatch):
     monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB
     monkeypatch.setattr(servers, "PATIENCE", 10.0)
     model = {"model": "vllm/./random", "server_args": "--max-model-len 4096", "max_tokens": 8}
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    before = set(children.read_text().split())  # of tests that this process has run before
     result = parley.run(
         "public_goods", models={"a": model, "b": model}, rounds=1, repeats=2, store="runs"
     )
     assert result.state == "done"
     assert {row.engine for row in result.part("devices")} == {"vllm"}
     assert audit_run(result.ref).breaches == []
-    children = f"/proc/{os.getpid()}/task/{os.getpid()}/children"
-    assert not Path(children).read_text().split()
+    assert set(children.read_text().split()) <= before
